@@ -1,0 +1,346 @@
+package sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+)
+
+// Options of a Kafka sink. The zero value of a field is its default.
+type Options struct {
+	Brokers  []string // host:port, required
+	ClientID string
+	Security Security
+
+	// Compression is none, gzip, snappy, lz4 or zstd; default none.
+	Compression string
+	// LimitBytes bounds the memory of all records in flight; Submit blocks above
+	// it. Default 32 MiB.
+	LimitBytes int64
+	// MaxBatchBytes bounds a partition's batch before compression; a larger
+	// record goes alone. Default 1,000,000, just below Kafka's own default.
+	MaxBatchBytes int
+	// MaxRequestBytes bounds the batches of one request. Default 2,000,000.
+	MaxRequestBytes int
+	// RequestTimeout bounds one produce request on this side; the broker is told
+	// four fifths of it. Default 10 s.
+	RequestTimeout time.Duration
+	Topics         TopicPolicy
+
+	// Acked is told of settled records, from several goroutines. Required.
+	Acked    func([]Ack)
+	Observer Observer
+	Log      *zap.Logger
+	// Dial replaces the dialer, for tests that put a fault in the way.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// TopicPolicy says what happens when a topic does not exist.
+type TopicPolicy struct {
+	// Create makes missing topics. Otherwise the records of a missing topic
+	// wait until somebody makes it.
+	Create            bool
+	Partitions        int // 0: the broker's default
+	ReplicationFactor int // 0: the broker's default
+	Configs           map[string]string
+}
+
+// Kafka delivers to a Kafka cluster with acks=all and idempotent batches.
+// Nothing weaker can be configured.
+//
+// Every partition is a lane with at most one unsettled batch. Each broker has
+// senders that carry many lanes in one request. Whatever a lane receives while
+// its batch is under way goes with the next one, so batches grow with load and
+// no record waits for others.
+type Kafka struct {
+	opt       Options
+	log       *zap.Logger
+	observer  Observer
+	client    *kafka.Client
+	transport *kafka.Transport
+	group     *errgroup.Group
+
+	room    chan struct{} // a token when Submit may try again
+	refresh chan struct{} // a token asks for fresh metadata
+	wake    chan struct{} // a token tells the retry loop of a new due time
+
+	mu       sync.Mutex
+	pool     pool
+	full     bool // Submit waits for room
+	topics   map[string]*topic
+	brokers  map[int32]*broker
+	producer producer // unknown until the cluster gave one
+	delayed  []*lane
+	held     map[*lane]struct{} // lanes with a hold
+	outage   *Hold              // no broker answers, or none lets us in
+	closed   bool
+
+	records    int // queued or under way
+	lanes      int // that have records
+	acked      uint64
+	lastAck    time.Time
+	contact    time.Time
+	topicHolds int
+}
+
+// New checks the options and connects to nothing yet.
+func New(opt Options) (*Kafka, error) {
+	if len(opt.Brokers) == 0 {
+		return nil, errors.New("at least one broker is required")
+	}
+	if opt.Acked == nil {
+		return nil, errors.New("sink: Acked is required")
+	}
+	if opt.LimitBytes == 0 {
+		opt.LimitBytes = 32 << 20
+	}
+	if opt.MaxBatchBytes == 0 {
+		opt.MaxBatchBytes = 1_000_000
+	}
+	if opt.MaxRequestBytes == 0 {
+		opt.MaxRequestBytes = 2_000_000
+	}
+	if opt.RequestTimeout == 0 {
+		opt.RequestTimeout = 10 * time.Second
+	}
+	if opt.Log == nil {
+		opt.Log = zap.NewNop()
+	}
+	if opt.Observer == nil {
+		opt.Observer = nobody{}
+	}
+	if _, err := newEncoder(opt.Compression); err != nil {
+		return nil, err
+	}
+	transport, err := opt.Security.transport()
+	if err != nil {
+		return nil, err
+	}
+	transport.ClientID = opt.ClientID
+	transport.Dial = opt.Dial
+	transport.DialTimeout = min(5*time.Second, opt.RequestTimeout)
+	transport.MetadataTTL = metadataInterval
+	return &Kafka{
+		opt:       opt,
+		log:       opt.Log,
+		observer:  opt.Observer,
+		transport: transport,
+		client:    &kafka.Client{Addr: kafka.TCP(opt.Brokers...), Transport: transport},
+		room:      make(chan struct{}, 1),
+		refresh:   make(chan struct{}, 1),
+		wake:      make(chan struct{}, 1),
+		topics:    make(map[string]*topic),
+		brokers:   make(map[int32]*broker),
+		held:      make(map[*lane]struct{}),
+	}, nil
+}
+
+// String names the brokers; it holds no credentials.
+func (k *Kafka) String() string { return "kafka " + strings.Join(k.opt.Brokers, ",") }
+
+// Run implements Sink.
+func (k *Kafka) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	k.group = group
+	stop := context.AfterFunc(ctx, k.close)
+	defer stop()
+	group.Go(func() error { return k.watchMetadata(ctx) })
+	group.Go(func() error { return k.retryLoop(ctx) })
+	group.Go(func() error { return k.initProducer(ctx) })
+	err := group.Wait()
+	k.transport.CloseIdleConnections()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// close wakes the senders so that they see that it is over.
+func (k *Kafka) close() {
+	k.mu.Lock()
+	k.closed = true
+	k.wakeSenders()
+	k.mu.Unlock()
+}
+
+func (k *Kafka) wakeSenders() {
+	for _, b := range k.brokers {
+		b.mayTake.Broadcast()
+		b.mayTakeTroubled.Broadcast()
+	}
+}
+
+// Submit implements Sink.
+func (k *Kafka) Submit(ctx context.Context, r *Record) error {
+	body := bodySize(r)
+	k.mu.Lock()
+	for {
+		q, l := k.place(r)
+		if need := q.cost(body); need == 0 || k.pool.used+need <= k.opt.LimitBytes || k.records == 0 {
+			if k.records++; q.count == 0 {
+				k.lanes++
+			}
+			q.append(&k.pool, r, body)
+			if l != nil {
+				k.offer(l)
+			}
+			k.mu.Unlock()
+			return nil
+		}
+		k.full = true
+		k.mu.Unlock()
+		select {
+		case <-k.room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		k.mu.Lock()
+	}
+}
+
+// place finds the queue for a record: its lane's, or its topic's when the
+// topic's partitions are not known at the moment.
+func (k *Kafka) place(r *Record) (*queue, *lane) {
+	t := k.topics[r.Topic]
+	if t == nil {
+		t = &topic{name: r.Topic}
+		k.topics[r.Topic] = t
+		k.askMetadata()
+	}
+	if len(t.lanes) == 0 || t.reshaping {
+		return &t.waiting, nil
+	}
+	l := t.lane(r.Partition, r.Key)
+	return &l.queue, l
+}
+
+// freed wakes Submit when it waits for memory.
+func (k *Kafka) freed() {
+	if k.full && k.pool.used < k.opt.LimitBytes {
+		k.full = false
+		select {
+		case k.room <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Status implements Sink.
+func (k *Kafka) Status() Status {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := Status{
+		InFlightRecords:    k.records,
+		InFlightBytes:      k.pool.used,
+		InFlightPartitions: k.lanes,
+		LimitBytes:         k.opt.LimitBytes,
+		LastAck:            k.lastAck,
+		LastContact:        k.contact,
+		Records:            k.acked,
+	}
+	if k.outage != nil {
+		s.Holds = append(s.Holds, *k.outage)
+	}
+	if k.topicHolds > 0 {
+		for _, t := range k.topics {
+			if t.hold != nil {
+				s.Holds = append(s.Holds, *t.hold)
+			}
+		}
+	}
+	for l := range k.held {
+		s.Holds = append(s.Holds, *l.hold)
+	}
+	s.HoldCount = len(s.Holds)
+	sort.Slice(s.Holds, func(i, j int) bool {
+		a, b := &s.Holds[i], &s.Holds[j]
+		if a.Class != b.Class {
+			return a.Class > b.Class
+		}
+		if !a.Since.Equal(b.Since) {
+			return a.Since.Before(b.Since)
+		}
+		return fmt.Sprint(a.Topic, a.Partition) < fmt.Sprint(b.Topic, b.Partition)
+	})
+	if len(s.Holds) > MaxHolds {
+		s.Holds = s.Holds[:MaxHolds]
+	}
+	return s
+}
+
+// initProducer asks for the producer id under which all batches are written.
+// A young broker answers COORDINATOR_LOAD_IN_PROGRESS with id -1; batches with
+// that id would be accepted without any protection against repeats, so no
+// sender starts before there is a real one.
+func (k *Kafka) initProducer(ctx context.Context) error {
+	for attempt := 0; ; attempt++ {
+		call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
+		resp, err := k.client.InitProducerID(call, &kafka.InitProducerIDRequest{ProducerID: -1, ProducerEpoch: -1})
+		cancel()
+		if err == nil {
+			err = resp.Error
+		}
+		if err == nil && resp.Producer.ProducerID < 0 {
+			err = errors.New("the broker gave no producer id")
+		}
+		if err == nil {
+			k.mu.Lock()
+			k.producer = producer{true, int64(resp.Producer.ProducerID), int16(resp.Producer.ProducerEpoch)}
+			k.reached()
+			k.wakeSenders()
+			k.mu.Unlock()
+			k.log.Info("producer ready", zap.Int("producer_id", resp.Producer.ProducerID))
+			return nil
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		k.unreached(classify(err), err)
+		if !sleep(ctx, backoff(classify(err).class, attempt)) {
+			return nil
+		}
+	}
+}
+
+// reached notes that the cluster answers.
+func (k *Kafka) reached() {
+	k.contact = time.Now()
+	if k.outage != nil {
+		k.log.Info("kafka answers again", zap.Duration("after", time.Since(k.outage.Since)))
+		k.outage = nil
+	}
+}
+
+// unreached notes that the cluster as a whole does not serve us.
+func (k *Kafka) unreached(v verdict, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.outage == nil || k.outage.Reason != v.reason {
+		since := time.Now()
+		if k.outage != nil {
+			since = k.outage.Since
+		}
+		k.outage = &Hold{Partition: -1, Class: v.class, Reason: v.reason, Since: since}
+		k.log.Warn("kafka does not serve us", zap.String("reason", v.reason), zap.Error(err), zap.String("hint", v.way))
+	}
+	k.outage.Attempts++
+	k.outage.Err = failure("", -1, v, err.Error())
+}
+
+type nobody struct{}
+
+func (nobody) ProduceDone(time.Duration)      {}
+func (nobody) BatchAcked(string, int, int)    {}
+func (nobody) BatchFailed(Class, string, int) {}
+func (nobody) BatchRetried(string)            {}
+func (nobody) BrokerDuplicate()               {}
+func (nobody) SequenceLost()                  {}

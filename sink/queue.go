@@ -1,0 +1,255 @@
+package sink
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// Records wait in blocks of one size, so that memory is charged for what it
+// takes, is reused without garbage, and is bounded exactly: a queue costs one
+// block however few records it holds. A record that does not fit a block gets
+// one of its own size.
+const blockSize = 4 << 10
+
+// blockOverhead is the Go allocation around a block's bytes, charged with it.
+const blockOverhead = 64
+
+type block struct {
+	next *block
+	buf  []byte // len is what is used
+}
+
+func (b *block) cost() int64 { return int64(cap(b.buf)) + blockOverhead }
+
+// pool hands out blocks and counts the bytes that are out. The sink's mutex
+// guards it.
+type pool struct {
+	free []*block
+	used int64
+}
+
+func (p *pool) get(need int) *block {
+	var b *block
+	switch n := len(p.free); {
+	case need > blockSize:
+		b = &block{buf: make([]byte, 0, need)}
+	case n > 0:
+		b = p.free[n-1]
+		p.free = p.free[:n-1]
+	default:
+		b = &block{buf: make([]byte, 0, blockSize)}
+	}
+	p.used += b.cost()
+	return b
+}
+
+func (p *pool) put(b *block) {
+	p.used -= b.cost()
+	if cap(b.buf) != blockSize {
+		return // odd sizes go to the garbage collector
+	}
+	b.next, b.buf = nil, b.buf[:0]
+	p.free = append(p.free, b)
+}
+
+// queue is a FIFO of records, each stored as its meta followed by its body: the
+// part of a Kafka record that does not depend on its place in a batch.
+//
+// Only append and release need the sink's mutex. Records that are in the queue
+// do not change, so a sender reads them through a cursor without it.
+type queue struct {
+	head, tail *block
+	off        int // of the first record, in head
+	count      int
+	bytes      int // bodies, for an estimate of a batch's size
+}
+
+// meta of a queued record.
+type meta struct {
+	size      uint32 // of the body
+	partition int32  // as submitted: ByKey or a number
+	millis    int64
+	tag       Tag
+}
+
+const metaSize = 32
+
+// cost says how many bytes append will take from the pool.
+func (q *queue) cost(body int) int64 {
+	need := metaSize + body
+	if q.tail != nil && cap(q.tail.buf)-len(q.tail.buf) >= need {
+		return 0
+	}
+	return int64(max(blockSize, need)) + blockOverhead
+}
+
+func (q *queue) room(p *pool, body int) *block {
+	need := metaSize + body
+	if q.tail == nil || cap(q.tail.buf)-len(q.tail.buf) < need {
+		b := p.get(need)
+		if q.tail == nil {
+			q.head, q.off = b, 0
+		} else {
+			q.tail.next = b
+		}
+		q.tail = b
+	}
+	q.count++
+	q.bytes += body
+	return q.tail
+}
+
+// append copies r, whose body takes body bytes.
+func (q *queue) append(p *pool, r *Record, body int) {
+	b := q.room(p, body)
+	b.buf = appendMeta(b.buf, meta{uint32(body), r.Partition, r.Time.UnixMilli(), r.Tag})
+	b.buf = appendBody(b.buf, r)
+}
+
+// appendRaw copies a record of another queue.
+func (q *queue) appendRaw(p *pool, m meta, body []byte) {
+	b := q.room(p, len(body))
+	b.buf = append(appendMeta(b.buf, m), body...)
+}
+
+// cursor walks over queued records.
+type cursor struct {
+	b   *block
+	off int
+}
+
+func (q *queue) first() cursor { return cursor{q.head, q.off} }
+
+// next returns the record under the cursor and moves behind it. The caller
+// knows how many records there are.
+func (c *cursor) next() (meta, []byte) {
+	if c.off == len(c.b.buf) {
+		c.b, c.off = c.b.next, 0
+	}
+	m := readMeta(c.b.buf[c.off:])
+	start := c.off + metaSize
+	c.off = start + int(m.size)
+	return m, c.b.buf[start:c.off:c.off]
+}
+
+// release forgets the first n records, which end at c and have bytes of bodies.
+func (q *queue) release(p *pool, c cursor, n, bytes int) {
+	q.count -= n
+	q.bytes -= bytes
+	for q.head != c.b {
+		b := q.head
+		q.head = b.next
+		p.put(b)
+	}
+	q.off = c.off
+	if q.count == 0 {
+		p.put(q.head)
+		*q = queue{}
+	}
+}
+
+func appendMeta(b []byte, m meta) []byte {
+	b = binary.LittleEndian.AppendUint32(b, m.size)
+	b = binary.LittleEndian.AppendUint32(b, uint32(m.partition))
+	b = binary.LittleEndian.AppendUint64(b, uint64(m.millis))
+	b = binary.LittleEndian.AppendUint64(b, m.tag.Tx)
+	b = binary.LittleEndian.AppendUint32(b, m.tag.Ordinal)
+	return binary.LittleEndian.AppendUint32(b, m.tag.Source)
+}
+
+func readMeta(b []byte) meta {
+	_ = b[metaSize-1]
+	return meta{
+		size:      binary.LittleEndian.Uint32(b),
+		partition: int32(binary.LittleEndian.Uint32(b[4:])),
+		millis:    int64(binary.LittleEndian.Uint64(b[8:])),
+		tag: Tag{
+			Tx:      binary.LittleEndian.Uint64(b[16:]),
+			Ordinal: binary.LittleEndian.Uint32(b[24:]),
+			Source:  binary.LittleEndian.Uint32(b[28:]),
+		},
+	}
+}
+
+// bodySize is the length of what appendBody appends.
+func bodySize(r *Record) int {
+	n := bytesSize(r.Key) + bytesSize(r.Value) + varintSize(int64(len(r.Headers)))
+	for i := range r.Headers {
+		h := &r.Headers[i]
+		n += varintSize(int64(len(h.Name))) + len(h.Name) + bytesSize(h.Value)
+	}
+	return n
+}
+
+// appendBody encodes key, value and headers as a record of a version 2 batch
+// has them (Kafka documentation, "Message Format", "Record").
+func appendBody(b []byte, r *Record) []byte {
+	b = appendBytes(b, r.Key)
+	b = appendBytes(b, r.Value)
+	b = binary.AppendVarint(b, int64(len(r.Headers)))
+	for i := range r.Headers {
+		h := &r.Headers[i]
+		b = binary.AppendVarint(b, int64(len(h.Name)))
+		b = append(b, h.Name...)
+		b = appendBytes(b, h.Value)
+	}
+	return b
+}
+
+// parse turns a queued record back into a Record that owns its bytes.
+func parse(topic string, m meta, body []byte) *Record {
+	body = append([]byte(nil), body...)
+	bytes := func() []byte {
+		n, w := binary.Varint(body)
+		body = body[w:]
+		if n < 0 {
+			return nil
+		}
+		v := body[:n:n]
+		body = body[n:]
+		return v
+	}
+	r := &Record{Topic: topic, Partition: m.partition, Time: time.UnixMilli(m.millis), Tag: m.tag}
+	r.Key, r.Value = bytes(), bytes()
+	n, w := binary.Varint(body)
+	body = body[w:]
+	for range n {
+		name := string(bytes())
+		r.Headers = append(r.Headers, Header{Name: name, Value: bytes()})
+	}
+	return r
+}
+
+// bodyKey is the key of an encoded body.
+func bodyKey(body []byte) []byte {
+	n, w := binary.Varint(body)
+	if n < 0 {
+		return nil
+	}
+	return body[w : w+int(n)]
+}
+
+func appendBytes(b, v []byte) []byte {
+	if v == nil {
+		return append(b, 1) // zigzag varint of -1
+	}
+	return append(binary.AppendVarint(b, int64(len(v))), v...)
+}
+
+func bytesSize(v []byte) int {
+	if v == nil {
+		return 1
+	}
+	return varintSize(int64(len(v))) + len(v)
+}
+
+// varintSize is the length of binary.AppendVarint's result.
+func varintSize(v int64) int {
+	u := uint64(v)<<1 ^ uint64(v>>63)
+	n := 1
+	for u >= 0x80 {
+		u >>= 7
+		n++
+	}
+	return n
+}

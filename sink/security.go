@@ -1,0 +1,44 @@
+package sink
+
+import (
+	"crypto/tls"
+	"fmt"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl"
+	"github.com/segmentio/kafka-go/sasl/plain"
+	"github.com/segmentio/kafka-go/sasl/scram"
+)
+
+// Security of the connections to the brokers.
+type Security struct {
+	TLS       *tls.Config // nil: plaintext
+	Mechanism string      // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; empty: no SASL
+	Username  string
+	Password  string
+}
+
+func (s *Security) transport() (*kafka.Transport, error) {
+	t := &kafka.Transport{TLS: s.TLS}
+	mechanism, err := s.mechanism()
+	if err != nil {
+		return nil, err
+	}
+	t.SASL = mechanism
+	return t, nil
+}
+
+func (s *Security) mechanism() (sasl.Mechanism, error) {
+	switch s.Mechanism {
+	case "":
+		return nil, nil
+	case "PLAIN":
+		return plain.Mechanism{Username: s.Username, Password: s.Password}, nil
+	case "SCRAM-SHA-256":
+		return scram.Mechanism(scram.SHA256, s.Username, s.Password)
+	case "SCRAM-SHA-512":
+		return scram.Mechanism(scram.SHA512, s.Username, s.Password)
+	default:
+		return nil, fmt.Errorf("SASL mechanism %q: want PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", s.Mechanism)
+	}
+}

@@ -1,0 +1,300 @@
+package sink
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/produce"
+	"github.com/segmentio/kafka-go/protocol/rawproduce"
+	"go.uber.org/zap"
+)
+
+// maxRecordBytes is below every broker's socket.request.max.bytes (100 MiB by
+// default): a larger request is not answered, the connection is closed.
+const maxRecordBytes = 95 << 20
+
+// addBroker starts the senders of a broker that is new to us: two for healthy
+// lanes, of which the second works only while requests are cut for their size,
+// and one for troubled lanes.
+func (k *Kafka) addBroker(ctx context.Context, id int32) *broker {
+	b := &broker{id: id, mayTake: sync.NewCond(&k.mu), mayTakeTroubled: sync.NewCond(&k.mu)}
+	k.brokers[id] = b
+	for _, troubled := range []bool{false, false, true} {
+		k.group.Go(func() error { return k.send(ctx, b, troubled) })
+	}
+	return b
+}
+
+// send is the loop of one sender: take lanes, encode, one request, settle.
+func (k *Kafka) send(ctx context.Context, b *broker, troubled bool) error {
+	enc, err := newEncoder(k.opt.Compression)
+	if err != nil {
+		return err
+	}
+	s := sender{kafka: k, enc: enc}
+	for {
+		if !s.take(b, troubled) {
+			return nil
+		}
+		if err := s.produce(ctx); err != nil {
+			return err
+		}
+		if !troubled {
+			k.mu.Lock()
+			b.underWay--
+			k.mu.Unlock()
+		}
+	}
+}
+
+type sender struct {
+	kafka   *Kafka
+	enc     *encoder
+	lanes   []*lane
+	counts  []int // records that each had when it was taken
+	batches []batch
+	acks    []Ack
+	req     rawproduce.Request
+}
+
+// take waits for lanes and takes as many as fit a request. It reports false
+// when the sink is closed.
+func (s *sender) take(b *broker, troubled bool) bool {
+	k := s.kafka
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	list, cond := &b.healthy, b.mayTake
+	if troubled {
+		list, cond = &b.troubled, b.mayTakeTroubled
+	}
+	s.lanes, s.counts = s.lanes[:0], s.counts[:0]
+	for {
+		for !k.closed && (len(*list) == 0 || !k.producer.known || !troubled && !b.open()) {
+			cond.Wait()
+		}
+		if k.closed {
+			return false
+		}
+		size, taken := 0, 0
+		for _, l := range *list {
+			estimate := l.estimate(k.opt.MaxBatchBytes)
+			if size > 0 && size+estimate > k.opt.MaxRequestBytes {
+				break
+			}
+			taken++
+			if s.accept(b, l, troubled) {
+				size += estimate
+			}
+		}
+		rest := copy(*list, (*list)[taken:])
+		clear((*list)[rest:])
+		*list = (*list)[:rest]
+		if len(s.lanes) == 0 {
+			continue
+		}
+		if !troubled {
+			b.underWay++
+			b.cut = rest > 0 || size >= k.opt.MaxBatchBytes
+			if rest > 0 && b.open() {
+				cond.Signal()
+			}
+		}
+		return true
+	}
+}
+
+// accept takes a lane into the request, unless its place is elsewhere by now.
+func (s *sender) accept(b *broker, l *lane, troubled bool) bool {
+	k := s.kafka
+	if l.state != ready {
+		return false // a reshape emptied it, or it is in the list twice
+	}
+	l.state = idle
+	if l.leader != b.id || l.troubled != troubled || l.topic.reshaping && l.frozen == 0 {
+		k.offer(l)
+		return false
+	}
+	c := l.queue.first()
+	if m, body := c.next(); m.size > maxRecordBytes {
+		one := batch{n: 1, body: len(body)}
+		k.failed(l, &one, codes[10], fmt.Sprintf("%d bytes are more than any broker takes", m.size), -1)
+		return false
+	}
+	l.state = sending
+	if !l.producer.known {
+		l.producer = k.producer
+	}
+	s.lanes = append(s.lanes, l)
+	s.counts = append(s.counts, l.queue.count)
+	return true
+}
+
+// estimate of the bytes that a lane adds to a request.
+func (l *lane) estimate(maxBatch int) int {
+	return min(l.queue.bytes+24*l.queue.count, maxBatch) + batchHeader
+}
+
+// produce sends one request with a batch of each lane and settles them. Only a
+// fatal error is returned.
+func (s *sender) produce(ctx context.Context) error {
+	k := s.kafka
+	if err := s.encode(); err != nil {
+		return err
+	}
+	for _, l := range s.lanes {
+		if l.attempts > 0 && l.hold != nil {
+			k.observer.BatchRetried(l.hold.Reason)
+		}
+	}
+	s.fill()
+	call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
+	start := time.Now()
+	resp, err := k.transport.RoundTrip(call, k.client.Addr, &s.req)
+	cancel()
+	if ctx.Err() != nil && err != nil {
+		return nil // stopping: the outcome is not wanted any more
+	}
+	took := time.Since(start)
+	if err == nil {
+		if _, ok := resp.(*produce.Response); !ok {
+			return fmt.Errorf("produce: unexpected answer %T", resp)
+		}
+		k.observer.ProduceDone(took)
+	}
+	s.acks = s.acks[:0]
+	var fatal error
+	k.mu.Lock()
+	if err != nil {
+		v := classify(err)
+		for i, l := range s.lanes {
+			k.failed(l, &s.batches[i], v, err.Error(), -1)
+		}
+		if v.class == Fenced {
+			fatal = failure("", -1, v, err.Error())
+		}
+	} else {
+		k.reached()
+		fatal = s.settle(resp.(*produce.Response))
+	}
+	k.mu.Unlock()
+	if len(s.acks) > 0 {
+		k.opt.Acked(s.acks)
+	}
+	return fatal
+}
+
+// encode builds the batches. It reads only records that were queued before the
+// lane was taken, and those do not change.
+func (s *sender) encode() error {
+	k := s.kafka
+	s.enc.reset()
+	s.batches = s.batches[:0]
+	for i, l := range s.lanes {
+		k.mu.Lock()
+		first, count, limit := l.queue.first(), s.counts[i], k.opt.MaxBatchBytes
+		if m := l.topic.maxBatch; m > 0 {
+			limit = min(limit, m)
+		}
+		k.mu.Unlock()
+		switch {
+		case l.frozen > 0:
+			count, limit = l.frozen, math.MaxInt
+		case l.alone:
+			count = 1
+		case l.limit > 0:
+			count = min(count, l.limit)
+		}
+		b, err := s.enc.encode(first, count, limit, l.topic.name, l.producer, l.seq, l.runs)
+		if err != nil {
+			return err
+		}
+		l.runs = b.runs
+		s.batches = append(s.batches, b)
+	}
+	return nil
+}
+
+// fill builds the request; the record sets' readers are consumed by sending it.
+func (s *sender) fill() {
+	s.req.Acks = -1 // all in-sync replicas
+	s.req.Timeout = int32(s.kafka.opt.RequestTimeout * 4 / 5 / time.Millisecond)
+	topics := s.req.Topics[:0]
+	index := make(map[string]int, 8)
+	for i, l := range s.lanes {
+		b := &s.batches[i]
+		at, ok := index[l.topic.name]
+		if !ok {
+			at = len(topics)
+			index[l.topic.name] = at
+			topics = append(topics, rawproduce.RequestTopic{Topic: l.topic.name})
+		}
+		topics[at].Partitions = append(topics[at].Partitions, rawproduce.RequestPartition{
+			Partition: l.partition,
+			RecordSet: protocol.RawRecordSet{Reader: bytes.NewReader(s.enc.buf[b.from:b.to])},
+		})
+	}
+	s.req.Topics = topics
+}
+
+var errNoAnswer = errors.New("the broker's answer does not mention the partition")
+
+// settle reads the broker's answer, partition by partition, in any order.
+func (s *sender) settle(resp *produce.Response) (fatal error) {
+	k := s.kafka
+	answers := make(map[*lane]*produce.ResponsePartition, len(s.lanes))
+	for i := range resp.Topics {
+		t := k.topics[resp.Topics[i].Topic]
+		for j := range resp.Topics[i].Partitions {
+			p := &resp.Topics[i].Partitions[j]
+			if t != nil && p.Partition >= 0 && int(p.Partition) < len(t.lanes) {
+				answers[t.lanes[p.Partition]] = p
+			}
+		}
+	}
+	for i, l := range s.lanes {
+		b := &s.batches[i]
+		p := answers[l]
+		switch {
+		case p == nil:
+			k.failed(l, b, verdict{class: Passing, reason: "no_answer", unknown: true, refresh: true}, errNoAnswer.Error(), -1)
+		case p.ErrorCode == 0:
+			if p.LogAppendTime > 0 && l.attempts > 0 {
+				// Only a repeat is answered with the time of the batch that is
+				// there already, on a topic with CreateTime.
+				k.observer.BrokerDuplicate()
+			}
+			k.observer.BatchAcked(l.topic.name, b.n, b.body)
+			s.acks = append(s.acks, b.runs...)
+			k.settled(l, b)
+		default:
+			code := kafka.Error(p.ErrorCode)
+			v := classify(code)
+			detail := p.ErrorMessage
+			bad := -1
+			for _, r := range p.RecordErrors {
+				if bad < 0 || int(r.BatchIndex) < bad {
+					bad = int(r.BatchIndex)
+					if r.BatchIndexErrorMessage != "" {
+						detail = r.BatchIndexErrorMessage
+					}
+				}
+			}
+			if detail == "" {
+				detail = code.Description()
+			}
+			k.failed(l, b, v, detail, bad)
+			if v.class == Fenced {
+				k.log.Error("fenced by another producer", zap.String("topic", l.topic.name), zap.Int32("partition", l.partition))
+				fatal = failure(l.topic.name, l.partition, v, detail)
+			}
+		}
+	}
+	return fatal
+}

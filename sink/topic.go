@@ -1,0 +1,311 @@
+package sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"go.uber.org/zap"
+)
+
+// topic knows its lanes, one per partition, once the cluster has told how many
+// there are.
+//
+// Partitions that are added later move keys. So that the order of a key
+// survives, the topic is then reshaped: no lane begins a new batch, batches
+// under way are settled, and what is queued is spread anew, old records first.
+type topic struct {
+	name      string
+	lanes     []*lane         // by partition number; empty while unknown
+	orphans   map[int32]*lane // records for partitions that do not exist
+	waiting   queue           // records that have no lane yet
+	reshaping bool
+	partCount int // what the cluster says now
+	maxBatch  int // learned from MESSAGE_TOO_LARGE; 0: the configured one
+	hold      *Hold
+	tries     int
+	next      time.Time // not before this is creation tried again
+}
+
+const (
+	metadataInterval = 5 * time.Second        // routine refresh
+	metadataRetry    = time.Second            // while a topic or a leader is missing
+	metadataFloor    = 100 * time.Millisecond // between forced refreshes
+)
+
+// lane of a record. A partition that does not exist gets a lane that is held.
+func (t *topic) lane(partition int32, key []byte) *lane {
+	if partition == ByKey {
+		return t.lanes[partitionOf(key, len(t.lanes))]
+	}
+	if partition >= 0 && int(partition) < len(t.lanes) {
+		return t.lanes[partition]
+	}
+	l := t.orphans[partition]
+	if l == nil {
+		l = &lane{topic: t, partition: partition, leader: -1, orphan: true}
+		if t.orphans == nil {
+			t.orphans = make(map[int32]*lane)
+		}
+		t.orphans[partition] = l
+	}
+	return l
+}
+
+// askMetadata makes the metadata loop look at once.
+func (k *Kafka) askMetadata() {
+	select {
+	case k.refresh <- struct{}{}:
+	default:
+	}
+}
+
+// watchMetadata keeps topics, partitions and leaders up to date.
+func (k *Kafka) watchMetadata(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for attempt := 1; ; attempt++ {
+		forced := false
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-k.refresh:
+			forced = true
+		case <-timer.C:
+		}
+		wait := metadataInterval
+		switch incomplete, err := k.updateMetadata(ctx, forced); {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			v := classify(err)
+			k.unreached(v, err)
+			wait = backoff(v.class, attempt)
+		default:
+			attempt = 0
+			if incomplete {
+				wait = metadataRetry
+			}
+		}
+		if !sleep(ctx, metadataFloor) {
+			return nil
+		}
+		timer.Reset(wait)
+	}
+}
+
+// updateMetadata asks for all our topics. It reports whether something is
+// missing that should be looked for again soon.
+func (k *Kafka) updateMetadata(ctx context.Context, forced bool) (incomplete bool, err error) {
+	k.mu.Lock()
+	names := make([]string, 0, len(k.topics))
+	for name, t := range k.topics {
+		names = append(names, name)
+		forced = forced || len(t.lanes) == 0 || t.hold != nil
+	}
+	k.mu.Unlock()
+	call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
+	defer cancel()
+	if forced {
+		// The client library serves metadata from its own memory and refreshes
+		// that when it likes. An empty CreateTopics makes it do so now; it needs
+		// no rights, and its own result does not matter.
+		refresh, cancel := context.WithTimeout(call, 2*time.Second)
+		_, _ = k.client.CreateTopics(refresh, &kafka.CreateTopicsRequest{ValidateOnly: true})
+		cancel()
+	}
+	resp, err := k.client.Metadata(call, &kafka.MetadataRequest{Topics: names})
+	if err != nil {
+		return true, fmt.Errorf("metadata: %w", err)
+	}
+	var missing []string
+	k.mu.Lock()
+	k.reached()
+	for _, b := range resp.Brokers {
+		if k.brokers[int32(b.ID)] == nil && !k.closed {
+			k.addBroker(ctx, int32(b.ID))
+		}
+	}
+	for i := range resp.Topics {
+		m := &resp.Topics[i]
+		t := k.topics[m.Name]
+		switch {
+		case t == nil:
+		case m.Error != nil:
+			incomplete = true
+			if errors.Is(m.Error, kafka.UnknownTopicOrPartition) && k.opt.Topics.Create {
+				if time.Now().After(t.next) {
+					missing = append(missing, t.name)
+				}
+				continue
+			}
+			k.holdTopic(t, m.Error)
+		default:
+			incomplete = k.updateTopic(t, m.Partitions) || incomplete
+		}
+	}
+	k.mu.Unlock()
+	for _, name := range missing {
+		k.createTopic(ctx, name)
+		k.askMetadata()
+	}
+	return incomplete, nil
+}
+
+// updateTopic takes over what the cluster says of a topic's partitions.
+func (k *Kafka) updateTopic(t *topic, partitions []kafka.Partition) (incomplete bool) {
+	if t.hold != nil {
+		k.log.Info("topic usable", zap.String("topic", t.name))
+		k.topicHolds--
+	}
+	t.hold, t.tries, t.next = nil, 0, time.Time{}
+	leaders := make([]int32, len(partitions))
+	for i := range leaders {
+		leaders[i] = -1
+	}
+	for _, p := range partitions {
+		if p.ID < 0 || p.ID >= len(leaders) {
+			return true // a list with holes: the cluster has not settled yet
+		}
+		// A partition without leader has a zero Broker here.
+		if (p.Error == nil || errors.Is(p.Error, kafka.ReplicaNotAvailable)) && p.Leader.Host != "" {
+			leaders[p.ID] = int32(p.Leader.ID)
+		}
+		incomplete = incomplete || leaders[p.ID] < 0
+	}
+	if len(leaders) == 0 {
+		return true
+	}
+	t.partCount = len(leaders)
+	if t.partCount != len(t.lanes) {
+		if len(t.lanes) > 0 && !t.reshaping {
+			k.log.Warn("partition count changed", zap.String("topic", t.name),
+				zap.Int("from", len(t.lanes)), zap.Int("to", t.partCount))
+		}
+		t.reshaping = true
+	}
+	if t.reshaping && !k.reshape(t) {
+		incomplete = true
+	}
+	for i, l := range t.lanes {
+		if i < len(leaders) {
+			l.leader = leaders[i]
+		}
+		k.offer(l)
+	}
+	return incomplete
+}
+
+// reshape spreads everything that is queued over the partitions that there are
+// now. It reports false while a batch is not settled.
+func (k *Kafka) reshape(t *topic) bool {
+	for i, l := range t.lanes {
+		if i >= t.partCount && l.state != sending {
+			// The topic was made anew with fewer partitions: whatever an unknown
+			// batch left behind is gone with the old one.
+			l.frozen = 0
+		}
+		if l.state == sending || l.frozen > 0 {
+			return false
+		}
+	}
+	old := slices.Clone(t.lanes)
+	for _, l := range t.orphans {
+		old = append(old, l)
+	}
+	queues := make([]queue, 0, len(old)+1)
+	for _, l := range old {
+		queues = append(queues, l.queue)
+		if l.queue.count > 0 {
+			k.lanes--
+		}
+		l.queue = queue{}
+		l.limit, l.alone = 0, false
+		if l.state == delayed || l.state == ready {
+			l.state = idle
+		}
+		k.release(l)
+	}
+	queues = append(queues, t.waiting)
+	if t.waiting.count > 0 {
+		k.lanes--
+	}
+	t.waiting = queue{}
+	t.orphans = nil
+	for len(t.lanes) < t.partCount {
+		t.lanes = append(t.lanes, &lane{topic: t, partition: int32(len(t.lanes)), leader: -1})
+	}
+	t.lanes = t.lanes[:t.partCount]
+	t.reshaping = false
+	for i := range queues {
+		q := &queues[i]
+		for q.count > 0 {
+			c := q.first()
+			m, body := c.next()
+			l := t.lane(m.partition, bodyKey(body))
+			if l.queue.count == 0 {
+				k.lanes++
+			}
+			l.queue.appendRaw(&k.pool, m, body)
+			q.release(&k.pool, c, 1, len(body))
+		}
+	}
+	for _, l := range t.orphans {
+		v := verdict{class: Poison, reason: "no_such_partition", way: "correct the partition column, or add partitions to the topic"}
+		k.holdLane(l, nil, v, fmt.Sprintf("the topic has %d partitions", len(t.lanes)))
+	}
+	return true
+}
+
+// holdTopic notes that nothing of a topic can be sent.
+func (k *Kafka) holdTopic(t *topic, err error) {
+	v := classify(err)
+	detail := err.Error()
+	if v.reason == "UNKNOWN_TOPIC_OR_PARTITION" {
+		v.class = Permanent
+		detail = "the topic does not exist, or walpost's principal may not describe it"
+		v.way = fmt.Sprintf("create it (kafka-topics.sh --create --topic %s), or set topics.create", t.name)
+	}
+	if t.hold == nil {
+		k.log.Warn("topic held", zap.String("topic", t.name), zap.String("reason", v.reason), zap.String("hint", v.way))
+		t.hold = &Hold{Topic: t.name, Partition: -1, Since: time.Now()}
+		k.topicHolds++
+	}
+	t.hold.Class, t.hold.Reason = v.class, v.reason
+	t.hold.Attempts++
+	t.hold.Err = failure(t.name, -1, v, detail)
+}
+
+// createTopic makes a missing topic.
+func (k *Kafka) createTopic(ctx context.Context, name string) {
+	call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
+	defer cancel()
+	policy := &k.opt.Topics
+	config := kafka.TopicConfig{Topic: name, NumPartitions: policy.Partitions, ReplicationFactor: policy.ReplicationFactor}
+	if config.NumPartitions == 0 {
+		config.NumPartitions = -1
+	}
+	if config.ReplicationFactor == 0 {
+		config.ReplicationFactor = -1
+	}
+	for key, value := range policy.Configs {
+		config.ConfigEntries = append(config.ConfigEntries, kafka.ConfigEntry{ConfigName: key, ConfigValue: value})
+	}
+	resp, err := k.client.CreateTopics(call, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{config}})
+	if err == nil {
+		err = resp.Errors[name]
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil || errors.Is(err, kafka.TopicAlreadyExists) {
+		k.log.Info("topic created", zap.String("topic", name))
+		return
+	}
+	t := k.topics[name]
+	t.tries++
+	t.next = time.Now().Add(backoff(classify(err).class, t.tries))
+	k.holdTopic(t, fmt.Errorf("create topic: %w", err))
+}
