@@ -22,6 +22,10 @@ const (
 	KindDelete
 	KindTruncate
 	KindMessage
+	// KindStreamAbort is a stray abort that PostgreSQL 18 can send although
+	// streaming is off. It concerns nothing that was delivered; the caller
+	// counts it.
+	KindStreamAbort
 )
 
 // Transaction is the header that every change carries. LSNs are WAL positions
