@@ -1,0 +1,310 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+	"go.uber.org/zap"
+
+	"github.com/walpost/walpost/decoder"
+	"github.com/walpost/walpost/internal/event"
+	"github.com/walpost/walpost/internal/retry"
+	"github.com/walpost/walpost/sink"
+	"github.com/walpost/walpost/slot"
+)
+
+// pump moves changes from the stream to the sink. Its position survives the
+// stream: the next session gets again what was not confirmed, and the pump skips
+// what it has already submitted.
+type pump struct {
+	relay   *Relay
+	tables  map[uint32]int                    // of the Mapper, by OID, as the catalog has them now
+	plans   map[*decoder.Relation]*event.Plan // nil plan: not an outbox table
+	event   event.Event
+	record  sink.Record
+	last    position
+	blocked atomic.Bool // in Submit or holding: the stream is not read
+	open    atomic.Bool // a transaction is being received
+}
+
+// position of the newest event submitted.
+type position struct {
+	commit  pglogrepl.LSN
+	ordinal uint32
+	tx      uint64 // its name in the tracker, while its commit has not come
+}
+
+func newPump(r *Relay) *pump { return &pump{relay: r} }
+
+// reconnected prepares for a new session that starts at start. Relations are
+// sent again on every connection.
+func (p *pump) reconnected(start pglogrepl.LSN, published *slot.Published) {
+	p.tables = make(map[uint32]int)
+	for _, t := range published.Tables {
+		if table, ok := p.relay.opt.Mapper.Lookup(t.Schema, t.Name); ok {
+			p.tables[t.OID] = table
+		}
+	}
+	p.plans = make(map[*decoder.Relation]*event.Plan)
+	if p.last.tx != 0 && start > p.last.commit {
+		// The slot is beyond the transaction that we had received in part: another
+		// instance delivered it meanwhile, or an operator moved the slot.
+		p.relay.log.Warn("slot moved by somebody else", zap.Stringer("lsn", start), zap.Stringer("commit_lsn", p.last.commit))
+		p.relay.tracker.Seal(p.last.tx, start)
+		p.last.tx = 0
+	}
+}
+
+// run reads the stream until it ends. After intake has ended it finishes the
+// transaction under way and reads on without looking, so that the server's
+// answers to the end of the stream are seen.
+func (p *pump) run(intake, delivery context.Context, stream Stream) error {
+	defer p.setOpen(false)
+	discard := false
+	for {
+		msg, err := stream.Receive()
+		if err != nil {
+			return err
+		}
+		if discard {
+			continue
+		}
+		if msg.Keepalive {
+			p.relay.status.heard(p.relay.now(), msg.ServerTime)
+			if !p.relay.decoder.InTransaction() && intake.Err() == nil {
+				p.idle(msg.ServerWALEnd)
+			}
+			continue
+		}
+		c, err := p.relay.decoder.Decode(msg.WALStart, msg.Data)
+		if err != nil {
+			p.relay.opt.Metrics.DecodeError("pgoutput")
+			return err
+		}
+		if c.Kind == decoder.KindBegin {
+			p.setOpen(true)
+			if intake.Err() != nil { // only after open is set: drain looks at it
+				p.setOpen(false)
+				discard = true
+				continue
+			}
+			p.relay.status.heard(p.relay.now(), msg.ServerTime)
+		}
+		if err := p.change(intake, delivery, c); err != nil {
+			if intake.Err() != nil && delivery.Err() == nil {
+				p.setOpen(false)
+				discard = true
+				continue
+			}
+			return err
+		}
+	}
+}
+
+func (p *pump) setOpen(open bool) {
+	p.open.Store(open)
+	if !open {
+		p.relay.signal()
+	}
+}
+
+// idle is the rule for positions between transactions: everything below lsn has
+// been received.
+func (p *pump) idle(lsn pglogrepl.LSN) {
+	if p.relay.tracker.Idle(lsn) {
+		p.relay.confirm()
+	}
+	if _, pending, _ := p.relay.tracker.Pending(); pending == 0 {
+		p.relay.status.caughtUp(p.relay.now())
+	}
+}
+
+func (p *pump) change(intake, delivery context.Context, c *decoder.Change) error {
+	switch c.Kind {
+	case decoder.KindBegin:
+		if p.last.tx != 0 && c.Transaction.CommitLSN > p.last.commit {
+			return &gapError{missing: p.last.commit, got: c.Transaction.CommitLSN}
+		}
+	case decoder.KindCommit:
+		p.commit(c)
+	case decoder.KindInsert:
+		return p.insert(intake, delivery, c)
+	case decoder.KindUpdate, decoder.KindDelete, decoder.KindTruncate:
+		p.relay.ignored("not_insert")
+	case decoder.KindMessage:
+		p.relay.ignored("other_prefix")
+	}
+	return nil
+}
+
+func (p *pump) commit(c *decoder.Change) {
+	t := c.Transaction
+	switch {
+	case p.last.tx != 0:
+		p.relay.opt.Metrics.TransactionEvents(int(p.last.ordinal))
+		if p.relay.tracker.Seal(p.last.tx, t.EndLSN) {
+			p.relay.confirm()
+		}
+		p.last.tx = 0
+	case t.CommitLSN > p.last.commit:
+		p.idle(t.EndLSN) // nothing of it was for us
+	}
+	// Otherwise the server sent again what has been submitted before.
+	p.setOpen(false)
+}
+
+func (p *pump) insert(intake, delivery context.Context, c *decoder.Change) error {
+	t := c.Transaction
+	if t.CommitLSN < p.last.commit || t.CommitLSN == p.last.commit && c.Ordinal <= p.last.ordinal {
+		return nil // in flight or delivered since before the reconnect
+	}
+	plan, known := p.plans[c.Relation]
+	if !known {
+		var err error
+		if plan, err = p.plan(intake, c.Relation); err != nil {
+			return err
+		}
+		p.plans[c.Relation] = plan
+	}
+	if plan == nil {
+		p.relay.ignored("other_table")
+		return nil
+	}
+	p.relay.received.Add(1)
+	p.relay.opt.Metrics.EventReceived(1)
+	for {
+		err := plan.Event(c, &p.event)
+		if err == nil {
+			err = p.relay.opt.Router.Route(&p.event, &p.record)
+		}
+		if err == nil {
+			break
+		}
+		if err := p.hold(intake, c, err); err != nil {
+			return err
+		}
+	}
+	p.relay.status.clearPoison()
+	if p.last.tx == 0 {
+		p.last.tx = p.relay.tracker.Begin(t.CommitLSN, t.CommitTime)
+	}
+	p.relay.tracker.Add(p.last.tx)
+	p.record.Tag.Tx, p.record.Tag.Ordinal = p.last.tx, c.Ordinal
+	p.blocked.Store(true)
+	err := p.relay.sink.Submit(delivery, &p.record)
+	p.blocked.Store(false)
+	if err != nil {
+		return err // the relay is ending: what was added stays pending
+	}
+	p.last.commit, p.last.ordinal = t.CommitLSN, c.Ordinal
+	return nil
+}
+
+// plan finds out which outbox table a relation is: by its OID, by its name (the
+// table may have been made anew since), or as a partition.
+func (p *pump) plan(ctx context.Context, rel *decoder.Relation) (*event.Plan, error) {
+	mapper := p.relay.opt.Mapper
+	table, ok := p.tables[rel.OID]
+	if !ok {
+		table, ok = mapper.Lookup(rel.Namespace, rel.Name)
+	}
+	if !ok {
+		schema, name, exists, err := p.root(ctx, rel)
+		if err != nil {
+			return nil, err
+		}
+		if table, ok = mapper.Lookup(schema, name); exists && !ok {
+			return nil, nil // a table of somebody else in a publication that is wider than ours
+		}
+		if !exists {
+			// Dropped since: what it was can only be told by its looks. A partition
+			// of an outbox table has the columns of one.
+			for table = range mapper.Tables() {
+				if plan, err := mapper.Compile(rel, table); err == nil {
+					return plan, nil
+				}
+			}
+			return nil, &unknownRelationError{rel}
+		}
+	}
+	return mapper.Compile(rel, table)
+}
+
+// root asks the catalog, as long as it takes.
+func (p *pump) root(ctx context.Context, rel *decoder.Relation) (schema, name string, exists bool, err error) {
+	backoff := retry.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
+	for {
+		schema, name, exists, err = p.relay.monitor.Root(ctx, rel.OID)
+		if err == nil || ctx.Err() != nil {
+			return schema, name, exists, err
+		}
+		p.relay.log.Warn("cannot look up a relation", zap.String("relation", rel.Namespace+"."+rel.Name), zap.Error(err))
+		p.blocked.Store(true)
+		waitErr := retry.Wait(ctx, backoff.Next())
+		p.blocked.Store(false)
+		if waitErr != nil {
+			return "", "", false, waitErr
+		}
+	}
+}
+
+// poisonInterval is how often an event that cannot be mapped or routed is tried
+// again.
+const poisonInterval = 30 * time.Second
+
+// hold stays at an event that cannot be published. Nothing behind it is read,
+// nothing at or above it is confirmed.
+func (p *pump) hold(intake context.Context, c *decoder.Change, cause error) error {
+	poison := Poison{
+		CommitLSN: c.Transaction.CommitLSN,
+		Ordinal:   c.Ordinal,
+		Partition: -1,
+		Table:     c.Relation.Namespace + "." + c.Relation.Name,
+		EventID:   string(p.event.ID),
+		Topic:     p.record.Topic,
+		Reason:    cause.Error(),
+		Since:     p.relay.now(),
+	}
+	var reject *event.Reject
+	if errors.As(cause, &reject) {
+		poison.Table, poison.EventID = reject.Table, reject.EventID
+	}
+	if p.relay.status.setPoison(poison, cause) {
+		p.relay.log.Error("event cannot be published, holding", zap.String("event_id", poison.EventID),
+			zap.String("table", poison.Table), zap.Stringer("commit_lsn", poison.CommitLSN),
+			zap.Uint32("ordinal", poison.Ordinal), zap.Error(cause))
+	}
+	p.blocked.Store(true)
+	defer p.blocked.Store(false)
+	return retry.Wait(intake, poisonInterval)
+}
+
+func (r *Relay) ignored(reason string) {
+	r.opt.Metrics.EventIgnored(reason, 1)
+	r.status.ignore(reason)
+}
+
+// gapError: the server went on behind a transaction of which we have a part.
+type gapError struct{ missing, got pglogrepl.LSN }
+
+func (e *gapError) Error() string {
+	return fmt.Sprintf("gap in the stream: the transaction committing at %s was received in part and is not sent again; the server continues at %s", e.missing, e.got)
+}
+
+func (e *gapError) Hint() string {
+	return "restart walpost; if this comes again, the slot's WAL is not the one that was read before: compare the table with Kafka"
+}
+
+type unknownRelationError struct{ rel *decoder.Relation }
+
+func (e *unknownRelationError) Error() string {
+	return fmt.Sprintf("relation %s.%s (OID %d) no longer exists and does not look like an outbox table", e.rel.Namespace, e.rel.Name, e.rel.OID)
+}
+
+func (e *unknownRelationError) Hint() string {
+	return "limit the publication to the outbox tables, so that no other table can get in here"
+}

@@ -1,0 +1,374 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/walpost/walpost/checkpoint"
+	"github.com/walpost/walpost/decoder"
+	"github.com/walpost/walpost/internal/event"
+	"github.com/walpost/walpost/internal/retry"
+	"github.com/walpost/walpost/internal/route"
+	"github.com/walpost/walpost/sink"
+	"github.com/walpost/walpost/slot"
+)
+
+// Stream is the part of slot.Stream that the relay uses.
+type Stream interface {
+	Receive() (slot.Message, error)
+	Confirm(pglogrepl.LSN)
+	Positions() (received, flushed pglogrepl.LSN, lastSeen time.Time)
+	History() slot.History
+	Published() *slot.Published
+	Close(context.Context) error
+	Abort()
+}
+
+// Monitor is the part of slot.Monitor that the relay uses.
+type Monitor interface {
+	Run(context.Context) error
+	Latest() slot.Observation
+	Expect(*slot.Published)
+	Root(ctx context.Context, oid uint32) (schema, name string, ok bool, err error)
+}
+
+// Metrics receives counts as they happen; safe for concurrent use.
+type Metrics interface {
+	EventReceived(n int)
+	EventIgnored(reason string, n int)
+	EventsAcked(topic string, n int, latency time.Duration)
+	TransactionEvents(n int)
+	StreamConnect(result string)
+	StreamDisconnect(reason string)
+	DecodeError(reason string)
+}
+
+// Options of a Relay. All functions are required.
+type Options struct {
+	SlotName string
+	Instance string
+	// Open starts a replication session at known, or at the slot's own position
+	// when known is zero. The publication must be as expected, if that is not nil.
+	Open func(ctx context.Context, known slot.History, expected *slot.Published) (Stream, error)
+	// NewSink makes the sink, which reports settled records to acked.
+	NewSink func(acked func([]sink.Ack)) (sink.Sink, error)
+	// NewMonitor makes the monitor, which calls broken when the publication or a
+	// table is no longer what it was at the start, and shutdown when the server
+	// says that it is about to stop.
+	NewMonitor func(broken func(error), shutdown func()) Monitor
+	Mapper     *event.Mapper
+	Router     *route.Router
+	Metrics    Metrics
+	// DrainTimeout bounds a soft stop. Default 20 s.
+	DrainTimeout time.Duration
+	Log          *zap.Logger
+	Now          func() time.Time // default time.Now
+}
+
+// Relay is one slot's relay. Create it with New, then call Run once.
+type Relay struct {
+	opt     Options
+	log     *zap.Logger
+	now     func() time.Time
+	sink    sink.Sink
+	monitor Monitor
+	tracker *checkpoint.Tracker
+	decoder *decoder.Decoder
+	pump    *pump
+	status  status
+
+	progress chan struct{} // a token when something was acked or a transaction ended
+	stopping chan struct{} // a token when the server is shutting down
+
+	mu        sync.Mutex
+	stream    Stream // nil between sessions
+	confirmed pglogrepl.LSN
+	broken    error // the publication is not what it was: nothing is confirmed
+
+	expected *slot.Published // by the first session; later ones must agree
+
+	received  atomic.Uint64
+	published atomic.Uint64
+}
+
+// errStopped is the cause of an ordinary end.
+var errStopped = errors.New("relay stopped")
+
+// ErrDrainIncomplete says that a stop left events undelivered. Nothing is lost:
+// they are published at the next start.
+var ErrDrainIncomplete = errors.New("stopped before everything was delivered")
+
+// New makes a relay; it connects to nothing yet.
+func New(opt Options) (*Relay, error) {
+	if opt.DrainTimeout <= 0 {
+		opt.DrainTimeout = 20 * time.Second
+	}
+	if opt.Log == nil {
+		opt.Log = zap.NewNop()
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	r := &Relay{
+		opt:      opt,
+		log:      opt.Log,
+		now:      opt.Now,
+		tracker:  checkpoint.NewTracker(0),
+		decoder:  decoder.New(),
+		progress: make(chan struct{}, 1),
+		stopping: make(chan struct{}, 1),
+	}
+	r.pump = newPump(r)
+	r.status.init(r.now())
+	r.monitor = opt.NewMonitor(r.publicationBroken, r.serverStopping)
+	var err error
+	if r.sink, err = opt.NewSink(r.acked); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Run relays until intake ends, then drains; hard ends it at once. It returns
+// nil after a clean stop. An error is something that retrying does not mend.
+func (r *Relay) Run(intake, hard context.Context) error {
+	delivery, stop := context.WithCancelCause(hard)
+	defer stop(errStopped)
+	intake, stopIntake := context.WithCancelCause(intake)
+	defer stopIntake(errStopped)
+
+	group, _ := errgroup.WithContext(delivery)
+	group.Go(func() error {
+		err := r.sink.Run(delivery)
+		if err != nil {
+			err = fmt.Errorf("sink: %w", err)
+		}
+		stopIntake(err) // without the sink there is nothing to do
+		stop(err)
+		return err
+	})
+	group.Go(func() error { return r.monitor.Run(delivery) })
+	err := r.sessions(intake, delivery)
+	stop(errStopped)
+	if groupErr := group.Wait(); groupErr != nil && !errors.Is(groupErr, context.Canceled) {
+		err = groupErr
+	}
+	r.status.set(r.now(), Stopped, "", nil)
+	return err
+}
+
+// sessions opens one replication session after another until intake ends or an
+// error says that this cannot go on.
+func (r *Relay) sessions(intake, delivery context.Context) error {
+	passing := retry.Backoff{Min: 200 * time.Millisecond, Max: 30 * time.Second}
+	permanent := retry.Backoff{Min: 5 * time.Second, Max: 60 * time.Second}
+	for intake.Err() == nil {
+		err := r.session(intake, delivery, func() { passing.Reset(); permanent.Reset() })
+		if intake.Err() != nil {
+			return err
+		}
+		if broken := r.publicationError(); broken != nil {
+			err = broken // which is why the stream was closed
+		}
+		kind := classify(err)
+		r.status.set(r.now(), kind.state, kind.reason, err)
+		var wait time.Duration
+		switch kind.action {
+		case giveUp:
+			return err
+		case waitForSlot:
+			wait = time.Second
+		case hold:
+			wait = permanent.Next()
+			r.log.Error("holding", zap.String("reason", kind.reason), zap.Error(err), zap.Duration("retry_in", wait))
+		default:
+			wait = passing.Next()
+			r.log.Warn("no replication stream", zap.String("reason", kind.reason), zap.Error(err), zap.Duration("retry_in", wait))
+		}
+		if retry.Wait(intake, wait) != nil {
+			break
+		}
+	}
+	return nil
+}
+
+// session runs one replication session until it fails or intake ends; then it
+// drains. It returns nil only after a clean drain.
+func (r *Relay) session(intake, delivery context.Context, connected func()) error {
+	if err := r.publicationError(); err != nil {
+		return err
+	}
+	stream, err := r.opt.Open(intake, r.known(), r.expected)
+	if err != nil {
+		r.opt.Metrics.StreamConnect("error")
+		return err
+	}
+	connected()
+	r.opt.Metrics.StreamConnect("ok")
+	r.begin(stream)
+	defer r.end(stream)
+	r.log.Info("streaming", zap.String("slot", r.opt.SlotName), zap.Stringer("lsn", stream.History().LSN),
+		zap.String("system_id", stream.History().SystemID), zap.Int32("timeline", stream.History().Timeline))
+
+	ended := make(chan error, 1)
+	go func() { ended <- r.pump.run(intake, delivery, stream) }()
+	for {
+		select {
+		case err := <-ended:
+			stream.Abort()
+			r.opt.Metrics.StreamDisconnect(classify(err).reason)
+			return err
+		case <-r.stopping:
+			// A pump that is blocked reads nothing, so the server could not send
+			// what it must before it may stop.
+			if r.pump.blocked.Load() {
+				r.log.Info("the server is stopping, closing the stream")
+				stream.Abort()
+			}
+		case <-intake.Done():
+			r.status.set(r.now(), Draining, "", nil)
+			err := r.drain(delivery)
+			closing, cancel := context.WithTimeout(context.WithoutCancel(intake), 2*time.Second)
+			closeErr := stream.Close(closing)
+			cancel()
+			pumpErr := <-ended
+			if err == nil && closeErr != nil && !errors.Is(pumpErr, slot.ErrClosed) {
+				r.log.Warn("replication stream not closed in good order", zap.Error(closeErr), zap.NamedError("pump", pumpErr))
+			}
+			if err == nil {
+				err = context.Cause(delivery) // the sink's fatal error, if that is why
+			}
+			return err
+		}
+	}
+}
+
+// known is where the next session must start: at the mark, because the server
+// may have fallen behind it in a crash. Zero before the first session.
+func (r *Relay) known() slot.History {
+	h := r.status.history()
+	if h.SystemID != "" {
+		h.LSN = r.tracker.Mark()
+	}
+	return h
+}
+
+func (r *Relay) begin(stream Stream) {
+	h := stream.History()
+	r.decoder.Reset()
+	if r.expected == nil {
+		r.expected = stream.Published()
+		r.monitor.Expect(r.expected)
+	}
+	r.pump.reconnected(h.LSN, stream.Published())
+	r.tracker.Idle(h.LSN)
+	r.mu.Lock()
+	r.stream = stream
+	r.mu.Unlock()
+	r.status.connected(r.now(), h)
+	r.confirm()
+}
+
+func (r *Relay) end(stream Stream) {
+	r.mu.Lock()
+	_, r.confirmed, _ = stream.Positions()
+	r.stream = nil
+	r.mu.Unlock()
+	r.status.disconnected()
+}
+
+// confirm passes the mark on to PostgreSQL.
+func (r *Relay) confirm() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stream != nil && r.broken == nil {
+		r.stream.Confirm(r.tracker.Mark())
+	}
+}
+
+// acked is called by the sink's senders.
+func (r *Relay) acked(acks []sink.Ack) {
+	now := r.status.serverNow(r.now())
+	moved := false
+	var newest time.Time
+	for _, a := range acks {
+		commit, m := r.tracker.Done(a.Tx, a.N)
+		moved = moved || m
+		r.opt.Metrics.EventsAcked(a.Topic, a.N, max(now.Sub(commit), 0))
+		r.published.Add(uint64(a.N))
+		if commit.After(newest) {
+			newest = commit
+		}
+	}
+	r.status.acked(r.now(), newest)
+	if _, events, _ := r.tracker.Pending(); events == 0 && now.Sub(newest) < behind {
+		r.status.caughtUp(r.now())
+	}
+	if moved {
+		r.confirm()
+	}
+	r.signal()
+}
+
+func (r *Relay) signal() {
+	select {
+	case r.progress <- struct{}{}:
+	default:
+	}
+}
+
+// drain waits until the transaction under way is complete and nothing is
+// pending. The pump does not begin another one after intake has ended.
+func (r *Relay) drain(delivery context.Context) error {
+	deadline, cancel := context.WithTimeout(delivery, r.opt.DrainTimeout)
+	defer cancel()
+	for {
+		_, events, _ := r.tracker.Pending()
+		if events == 0 && !r.pump.open.Load() {
+			r.confirm()
+			return nil
+		}
+		select {
+		case <-r.progress:
+		case <-deadline.Done():
+			return fmt.Errorf("%w: %d events are pending; they are published at the next start", ErrDrainIncomplete, events)
+		}
+	}
+}
+
+func (r *Relay) serverStopping() {
+	select {
+	case r.stopping <- struct{}{}:
+	default:
+	}
+}
+
+// publicationBroken is called by the monitor. From here on nothing is confirmed:
+// rows may be missing from the stream without a trace, and as long as the slot
+// stays where it is they can be found.
+func (r *Relay) publicationBroken(err error) {
+	r.mu.Lock()
+	first := r.broken == nil
+	r.broken = err
+	stream := r.stream
+	r.mu.Unlock()
+	if first {
+		r.log.Error("publication broken, nothing is confirmed any more", zap.Error(err))
+	}
+	if stream != nil {
+		stream.Abort()
+	}
+}
+
+func (r *Relay) publicationError() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.broken
+}

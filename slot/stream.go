@@ -1,0 +1,407 @@
+package slot
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+	"go.uber.org/zap"
+
+	"github.com/walpost/walpost/internal/pg"
+)
+
+// StreamOptions say what to stream from where.
+type StreamOptions struct {
+	Config      *pgx.ConnConfig
+	Slot        string
+	Publication string
+	Application string // application_name, shown by pg_stat_replication
+	// Known is the history that earlier positions of this process belong to, and
+	// the newest of them that is settled. Streaming starts there, even if a
+	// server crash took the slot back. Zero: the slot's own position.
+	Known History
+	// Tables must be in the publication; when Expected is set, the same ones as
+	// then.
+	Tables   []Table
+	Expected *Published
+	// StatusInterval bounds the time between two status updates; it is lowered
+	// to a third of wal_sender_timeout. Default and maximum 10 s.
+	StatusInterval time.Duration
+	// ConfirmInterval bounds how soon after another a moved position is sent.
+	// Default 100 ms.
+	ConfirmInterval time.Duration
+	Log             *zap.Logger
+}
+
+// Stream is one replication session on a slot.
+//
+// Receive belongs to one goroutine. A second one, owned by the Stream, sends
+// status updates, so that a reader that is held up does not make the server
+// think we are gone. No read has a deadline: a context that ends in a read
+// would set the deadline of the whole connection and tear a status update that
+// is being written apart. To stop, call Close or Abort.
+//
+// Invariant I5: the flush position never goes backwards, and all three
+// positions are always set explicitly. Zero is sent as the flush position only
+// where the protocol gives it the meaning "nothing to confirm" (see
+// sendStatus); the client library would turn it into the write position.
+type Stream struct {
+	opt     StreamOptions
+	log     *zap.Logger
+	conn    *pgconn.PgConn
+	history History
+	start   pglogrepl.LSN
+	tables  *Published
+
+	moved  chan struct{} // the confirmable position moved
+	asked  chan struct{} // the server wants an answer now
+	stop   chan struct{} // closed by shut
+	once   sync.Once
+	ended  chan struct{} // closed when Receive returned its last error
+	ending sync.Once
+	done   chan struct{} // closed when the status goroutine has returned
+
+	mu        sync.Mutex
+	received  pglogrepl.LSN // newest position seen: the write position
+	confirmed pglogrepl.LSN // may be sent as the flush position
+	flushed   pglogrepl.LSN // was sent as the flush position
+	lastSeen  time.Time
+	closing   bool
+	notice    error // a warning that must end the stream
+
+	writing sync.Mutex // one message at a time
+}
+
+// walSenderTimeoutDefault is asked for unless the DSN says otherwise: after an
+// instance has frozen or its network is gone, the server frees the slot after
+// this time instead of the usual minute.
+const walSenderTimeoutDefault = "10s"
+
+// readBuffer is the size of the socket reads: pgoutput sends small messages,
+// and the default of 8 kB costs a system call for a handful of them.
+const readBuffer = 256 << 10
+
+// Open checks the slot and starts to stream. What is wrong with the slot comes
+// back as an *Error of this package; other errors are passing faults of the
+// connection.
+func Open(ctx context.Context, opt StreamOptions) (*Stream, error) {
+	if opt.StatusInterval <= 0 || opt.StatusInterval > 10*time.Second {
+		opt.StatusInterval = 10 * time.Second
+	}
+	if opt.ConfirmInterval <= 0 {
+		opt.ConfirmInterval = 100 * time.Millisecond
+	}
+	if opt.Log == nil {
+		opt.Log = zap.NewNop()
+	}
+	info, published, err := preflight(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	s := &Stream{
+		tables: published,
+		opt:    opt,
+		log:    opt.Log,
+		moved:  make(chan struct{}, 1),
+		asked:  make(chan struct{}, 1),
+		stop:   make(chan struct{}),
+		ended:  make(chan struct{}),
+		done:   make(chan struct{}),
+	}
+	if info.ConfirmedFlushLSN != nil {
+		s.confirmed = *info.ConfirmedFlushLSN
+	}
+	s.confirmed = max(s.confirmed, opt.Known.LSN)
+	s.start, s.received, s.flushed = s.confirmed, s.confirmed, s.confirmed
+
+	conf := pg.ReplicationConfig(opt.Config, opt.Application)
+	conf.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		return pgproto3.NewFrontend(bufio.NewReaderSize(r, readBuffer), w)
+	}
+	conf.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { s.onNotice(n) }
+	if _, set := conf.RuntimeParams["wal_sender_timeout"]; !set && !strings.Contains(conf.RuntimeParams["options"], "wal_sender_timeout") {
+		conf.RuntimeParams["wal_sender_timeout"] = walSenderTimeoutDefault
+	}
+	if s.conn, err = pg.ConnectReplication(ctx, conf); err != nil {
+		return nil, err
+	}
+	if err := s.begin(ctx); err != nil {
+		_ = s.conn.Close(ctx)
+		return nil, err
+	}
+	go s.statusLoop()
+	return s, nil
+}
+
+// preflight looks at slot, publication and tables as they are now.
+func preflight(ctx context.Context, opt StreamOptions) (*Info, *Published, error) {
+	conn, err := pg.Connect(ctx, opt.Config, opt.Application)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	info, err := Inspect(ctx, conn, opt.Slot)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := CheckSlot(info, opt.Config.Database); err != nil {
+		return nil, nil, err
+	}
+	published, err := CheckPublication(ctx, conn, opt.Publication, opt.Tables)
+	if err != nil {
+		return nil, nil, err
+	}
+	if opt.Expected != nil {
+		if err := opt.Expected.Changed(published); err != nil {
+			return nil, nil, err
+		}
+	}
+	return info, published, nil
+}
+
+// Published is the publication with the outbox tables, as it was found at the
+// start.
+func (s *Stream) Published() *Published { return s.tables }
+
+// begin checks where we are and sends START_REPLICATION.
+func (s *Stream) begin(ctx context.Context) error {
+	id, err := pglogrepl.IdentifySystem(ctx, s.conn)
+	if err != nil {
+		return fmt.Errorf("identify system: %w", err)
+	}
+	s.history = History{SystemID: id.SystemID, Timeline: id.Timeline, LSN: s.start}
+	if err := s.opt.Known.check(ctx, s.conn, id); err != nil {
+		return err
+	}
+	timeout, err := walSenderTimeout(ctx, s.conn)
+	if err != nil {
+		return err
+	}
+	if timeout > 0 {
+		s.opt.StatusInterval = min(s.opt.StatusInterval, timeout/3)
+	}
+	err = pglogrepl.StartReplication(ctx, s.conn, pg.QuoteIdent(s.opt.Slot), s.start, pglogrepl.StartReplicationOptions{
+		PluginArgs: []string{
+			"proto_version '1'",
+			"publication_names " + pg.QuoteLiteral(pg.QuoteIdent(s.opt.Publication)),
+		},
+	})
+	if err != nil {
+		return s.typed(ctx, err)
+	}
+	return nil
+}
+
+func walSenderTimeout(ctx context.Context, conn *pgconn.PgConn) (time.Duration, error) {
+	const query = `select setting from pg_catalog.pg_settings where name = 'wal_sender_timeout'`
+	results, err := conn.Exec(ctx, query).ReadAll()
+	if err != nil {
+		return 0, fmt.Errorf("read wal_sender_timeout: %w", err)
+	}
+	if len(results) != 1 || len(results[0].Rows) != 1 {
+		return 0, errors.New("read wal_sender_timeout: unexpected answer")
+	}
+	ms, err := time.ParseDuration(string(results[0].Rows[0][0]) + "ms")
+	if err != nil {
+		return 0, fmt.Errorf("read wal_sender_timeout: %w", err)
+	}
+	return ms, nil
+}
+
+// History is what this stream's positions belong to; its LSN is where the
+// stream started.
+func (s *Stream) History() History { return s.history }
+
+// Receive returns the next message, valid until the next call. It blocks until
+// there is one, or the stream has ended; then it returns an error for good.
+func (s *Stream) Receive() (Message, error) {
+	m, err := s.receive()
+	if err != nil {
+		s.ending.Do(func() { close(s.ended) })
+	}
+	return m, err
+}
+
+func (s *Stream) receive() (Message, error) {
+	for {
+		msg, err := s.conn.ReceiveMessage(context.Background())
+		if err != nil {
+			select {
+			case <-s.stop:
+				return Message{}, ErrClosed
+			default:
+			}
+			return Message{}, s.typed(context.Background(), err)
+		}
+		switch msg := msg.(type) {
+		case *pgproto3.CopyData:
+			m, skip, err := s.copyData(msg.Data)
+			if err != nil || !skip {
+				return m, err
+			}
+		case *pgproto3.ErrorResponse:
+			return Message{}, s.typed(context.Background(), pgconn.ErrorResponseToPgError(msg))
+		case *pgproto3.NoticeResponse:
+			s.mu.Lock()
+			err := s.notice
+			s.mu.Unlock()
+			if err != nil {
+				return Message{}, err
+			}
+		case *pgproto3.ParameterStatus, *pgproto3.NotificationResponse:
+		case *pgproto3.CopyDone, *pgproto3.CommandComplete, *pgproto3.ReadyForQuery:
+			s.mu.Lock()
+			closing := s.closing
+			s.mu.Unlock()
+			if closing {
+				return Message{}, ErrClosed
+			}
+			return Message{}, errServerEnded
+		default:
+			return Message{}, &Error{Kind: ErrProtocol, Text: fmt.Sprintf("unexpected message %T in the replication stream", msg)}
+		}
+	}
+}
+
+// ErrClosed is what Receive returns after Close or Abort.
+var ErrClosed = errors.New("replication stream closed")
+
+// errServerEnded is how a fast shutdown looks from here.
+var errServerEnded = errors.New("the server ended the replication stream")
+
+// The streaming replication protocol: "XLogData (B)" and "Primary keepalive
+// message (B)" of the PostgreSQL manual.
+const (
+	xlogDataHeader  = 1 + 8 + 8 + 8
+	keepaliveLength = 1 + 8 + 8 + 1
+)
+
+func (s *Stream) copyData(data []byte) (m Message, skip bool, err error) {
+	if len(data) == 0 {
+		return m, false, &Error{Kind: ErrProtocol, Text: "empty replication message"}
+	}
+	switch data[0] {
+	case 'w':
+		if len(data) < xlogDataHeader {
+			return m, false, &Error{Kind: ErrProtocol, Text: "short XLogData message"}
+		}
+		m.WALStart = pglogrepl.LSN(binary.BigEndian.Uint64(data[1:]))
+		m.ServerWALEnd = pglogrepl.LSN(binary.BigEndian.Uint64(data[9:]))
+		m.ServerTime = serverTime(data[17:])
+		m.Data = data[xlogDataHeader:]
+		return m, s.saw(m.WALStart, false), nil
+	case 'k':
+		if len(data) != keepaliveLength {
+			return m, false, &Error{Kind: ErrProtocol, Text: "keepalive message of wrong length"}
+		}
+		m.Keepalive = true
+		m.ServerWALEnd = pglogrepl.LSN(binary.BigEndian.Uint64(data[1:]))
+		m.ServerTime = serverTime(data[9:])
+		return m, s.saw(m.ServerWALEnd, data[17] != 0), nil
+	default:
+		return m, false, &Error{Kind: ErrProtocol, Text: fmt.Sprintf("unknown replication message %q", data[0])}
+	}
+}
+
+// saw notes a position of the server; it reports whether nobody wants the
+// message because the stream is closing.
+func (s *Stream) saw(lsn pglogrepl.LSN, reply bool) (skip bool) {
+	s.mu.Lock()
+	s.received = max(s.received, lsn)
+	s.lastSeen = time.Now()
+	skip = s.closing
+	s.mu.Unlock()
+	if reply {
+		select {
+		case s.asked <- struct{}{}:
+		default:
+		}
+	}
+	return skip
+}
+
+// microseconds between the Unix epoch and PostgreSQL's, 2000-01-01.
+const pgEpoch = 946684800 * 1_000_000
+
+func serverTime(b []byte) time.Time {
+	return time.UnixMicro(int64(binary.BigEndian.Uint64(b)) + pgEpoch)
+}
+
+// Confirm lets the server forget everything below lsn, with the next status
+// update. Positions only grow; an older one is ignored.
+func (s *Stream) Confirm(lsn pglogrepl.LSN) {
+	s.mu.Lock()
+	grew := lsn > s.confirmed
+	if grew {
+		s.confirmed = lsn
+		s.received = max(s.received, lsn)
+	}
+	s.mu.Unlock()
+	if grew {
+		select {
+		case s.moved <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Positions are the newest position received and the newest flush position
+// sent, with the time of the last message from the server.
+func (s *Stream) Positions() (received, flushed pglogrepl.LSN, lastSeen time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.received, s.flushed, s.lastSeen
+}
+
+// Close sends a last status update with what is confirmable, ends the copy and
+// closes the connection. Somebody must be in Receive, or call it until it
+// returns ErrClosed: the server's answer to the end of the copy proves that it
+// has read the update. When ctx ends first, the connection is closed anyway.
+func (s *Stream) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	err := s.sendStatus(false)
+	if err == nil {
+		err = s.write((&pgproto3.CopyDone{}).Encode(nil))
+	}
+	if err == nil {
+		select {
+		case <-s.ended:
+		case <-ctx.Done():
+			err = fmt.Errorf("close replication stream: %w", ctx.Err())
+		}
+	}
+	s.Abort()
+	return err
+}
+
+// Abort closes the connection at once. Receive returns ErrClosed. The slot keeps
+// the position of the last status update.
+func (s *Stream) Abort() {
+	s.once.Do(func() { close(s.stop) })
+	_ = s.conn.Conn().Close()
+	<-s.done
+}
+
+func (s *Stream) onNotice(n *pgconn.Notice) {
+	// PostgreSQL 18 does not fail when the publication is not there at this
+	// point of the WAL; it warns, and leaves the rows out.
+	if n.Code == "55000" && strings.Contains(n.Message, "skipped loading publication") {
+		s.mu.Lock()
+		s.notice = publicationGone(s.opt.Publication, n.Code, errors.New(n.Message))
+		s.mu.Unlock()
+		return
+	}
+	s.log.Warn("notice from PostgreSQL", zap.String("sqlstate", n.Code), zap.String("notice", n.Message))
+}
