@@ -26,6 +26,7 @@ type Tracker struct {
 
 type entry struct {
 	prev, next uint64
+	commit     pglogrepl.LSN
 	end        pglogrepl.LSN // where the mark goes when this entry is settled
 	commitTime time.Time
 	pending    int
@@ -38,9 +39,10 @@ func NewTracker(mark pglogrepl.LSN) *Tracker {
 	return &Tracker{mark: mark, slots: make([]entry, 1, 64)}
 }
 
-// Begin adds a transaction behind all others and returns its name. The name is
+// Begin adds a transaction, by its commit LSN and time, behind all others and
+// returns its name. The name is
 // reused after the transaction is settled.
-func (t *Tracker) Begin(commitTime time.Time) (tx uint64) {
+func (t *Tracker) Begin(commit pglogrepl.LSN, commitTime time.Time) (tx uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := len(t.free); n > 0 {
@@ -51,7 +53,7 @@ func (t *Tracker) Begin(commitTime time.Time) (tx uint64) {
 		t.slots = append(t.slots, entry{})
 	}
 	last := t.slots[0].prev
-	t.slots[tx] = entry{prev: last, commitTime: commitTime, used: true}
+	t.slots[tx] = entry{prev: last, commit: commit, commitTime: commitTime, used: true}
 	t.slots[last].next = tx
 	t.slots[0].prev = tx
 	t.live++
@@ -126,6 +128,16 @@ func (t *Tracker) Pending() (transactions, events int, oldest time.Time) {
 		oldest = t.slots[head].commitTime
 	}
 	return t.live, t.pending, oldest
+}
+
+// CommitLSN of a transaction that has pending events.
+func (t *Tracker) CommitLSN(tx uint64) (lsn pglogrepl.LSN, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if tx == 0 || tx >= uint64(len(t.slots)) || !t.slots[tx].used {
+		return 0, false
+	}
+	return t.slots[tx].commit, true
 }
 
 func (t *Tracker) at(tx uint64) *entry {

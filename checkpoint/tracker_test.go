@@ -61,7 +61,7 @@ func TestI1MarkIsContiguous(t *testing.T) {
 			switch k := rnd.IntN(10); {
 			case k < 2 && open == nil:
 				open = &naiveTx{commit: time.Unix(int64(step), 0)}
-				open.id = tr.Begin(open.commit)
+				open.id = tr.Begin(0, open.commit)
 				model.txs = append(model.txs, open)
 			case k < 4 && open != nil:
 				tr.Add(open.id)
@@ -117,7 +117,7 @@ func TestI4KeepaliveWaitsForWhatCameBefore(t *testing.T) {
 	if !tr.Idle(150) || tr.Mark() != 150 {
 		t.Fatalf("idle outbox: mark %v, want 150", tr.Mark())
 	}
-	tx := tr.Begin(time.Time{})
+	tx := tr.Begin(0, time.Time{})
 	tr.Add(tx)
 	if tr.Idle(160); tr.Mark() != 150 {
 		t.Fatalf("a position inside an open transaction moved the mark to %v", tr.Mark())
@@ -135,7 +135,7 @@ func TestI5MarkNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	tr := checkpoint.NewTracker(500)
 	tr.Idle(400)
-	tx := tr.Begin(time.Time{})
+	tx := tr.Begin(0, time.Time{})
 	tr.Seal(tx, 450) // a transaction that the server sent again after a crash
 	if tr.Mark() != 500 {
 		t.Fatalf("mark %v, want 500", tr.Mark())
@@ -147,12 +147,12 @@ func TestI5MarkNeverGoesBack(t *testing.T) {
 func TestI7SettledTransactionsTakeNoMemory(t *testing.T) {
 	t.Parallel()
 	tr := checkpoint.NewTracker(1)
-	stuck := tr.Begin(time.Unix(1, 0))
+	stuck := tr.Begin(0, time.Unix(1, 0))
 	tr.Add(stuck)
 	tr.Seal(stuck, 10)
 	var highest uint64
 	for i := range 1_000_000 {
-		tx := tr.Begin(time.Unix(2, 0))
+		tx := tr.Begin(0, time.Unix(2, 0))
 		highest = max(highest, tx)
 		tr.Add(tx)
 		tr.Seal(tx, pglogrepl.LSN(20+i))
@@ -173,7 +173,7 @@ func BenchmarkTracker(b *testing.B) {
 	tr := checkpoint.NewTracker(1)
 	b.ReportAllocs()
 	for i := range b.N {
-		tx := tr.Begin(time.Time{})
+		tx := tr.Begin(0, time.Time{})
 		tr.Add(tx)
 		tr.Seal(tx, pglogrepl.LSN(i))
 		tr.Done(tx, 1)

@@ -30,11 +30,16 @@ type verdict struct {
 // What is not listed is unknown, and so treated like a permanent failure. The
 // library's own Error.Temporary is too coarse: it is true for a corrupt batch
 // and false for some passing ones.
+//
+// The outcome of 3, 6 and 56 is unknown although they usually come before the
+// append: with acks=all a broker also answers them when it loses the partition,
+// its leadership or its disk while the batch, already in its log, waits for the
+// followers (DelayedProduce.tryComplete), and the new leader may have it.
 var codes = map[int16]verdict{
 	2:   {class: Permanent, reason: "CORRUPT_MESSAGE", way: "the broker found a wrong checksum: look for a faulty network device between here and the broker"},
-	3:   {class: Passing, reason: "UNKNOWN_TOPIC_OR_PARTITION", refresh: true},
+	3:   {class: Passing, reason: "UNKNOWN_TOPIC_OR_PARTITION", unknown: true, refresh: true},
 	5:   {class: Passing, reason: "LEADER_NOT_AVAILABLE", refresh: true},
-	6:   {class: Passing, reason: "NOT_LEADER_OR_FOLLOWER", refresh: true},
+	6:   {class: Passing, reason: "NOT_LEADER_OR_FOLLOWER", unknown: true, refresh: true},
 	7:   {class: Passing, reason: "REQUEST_TIMED_OUT", unknown: true, trouble: true},
 	8:   {class: Passing, reason: "BROKER_NOT_AVAILABLE", refresh: true},
 	9:   {class: Passing, reason: "REPLICA_NOT_AVAILABLE", refresh: true},
@@ -70,7 +75,7 @@ var codes = map[int16]verdict{
 	53:  {class: Permanent, reason: "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"},
 	54:  {class: Permanent, reason: "SECURITY_DISABLED"},
 	55:  {class: Permanent, reason: "OPERATION_NOT_ATTEMPTED"},
-	56:  {class: Passing, reason: "KAFKA_STORAGE_ERROR", refresh: true},
+	56:  {class: Passing, reason: "KAFKA_STORAGE_ERROR", unknown: true, refresh: true},
 	58:  {class: Permanent, reason: "SASL_AUTHENTICATION_FAILED", way: "check kafka.sasl.username and the password"},
 	59:  {class: Permanent, reason: "UNKNOWN_PRODUCER_ID", lost: true},
 	72:  {class: Passing, reason: "LISTENER_NOT_FOUND", refresh: true},
@@ -94,14 +99,14 @@ func classify(err error) verdict {
 		if v, ok := codes[int16(ke)]; ok {
 			return v
 		}
-		return verdict{class: Unknown, reason: "KAFKA_ERROR_" + strconv.Itoa(int(ke))}
+		return verdict{class: Unknown, reason: "KAFKA_ERROR_" + strconv.Itoa(int(ke)), unknown: true}
 	case errors.Is(err, protocol.ErrNoTopic), errors.Is(err, protocol.ErrNoPartition),
 		errors.Is(err, protocol.ErrNoLeader), strings.Contains(err.Error(), "mismatching leaders"):
 		// Raised before anything is sent: the library's metadata is older or
 		// newer than ours.
 		return verdict{class: Passing, reason: "stale_metadata", refresh: true}
 	case isTLS(err):
-		return verdict{class: Permanent, reason: "tls", way: "check kafka.tls: the CA, the server name and the listener's port"}
+		return verdict{class: Permanent, reason: "tls", unknown: true, way: "check kafka.tls: the CA, the server name and the listener's port"}
 	case errors.As(err, &dns):
 		return verdict{class: Passing, reason: "dns", refresh: true, way: "check the broker's host name"}
 	case errors.Is(err, syscall.ECONNREFUSED):

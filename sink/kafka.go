@@ -1,9 +1,9 @@
 package sink
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sort"
 	"strings"
@@ -36,7 +36,8 @@ type Options struct {
 	RequestTimeout time.Duration
 	Topics         TopicPolicy
 
-	// Acked is told of settled records, from several goroutines. Required.
+	// Acked is told of settled records, from several goroutines. The slice is
+	// the sink's again when the call returns. Required.
 	Acked    func([]Ack)
 	Observer Observer
 	Log      *zap.Logger
@@ -65,6 +66,7 @@ type Kafka struct {
 	opt       Options
 	log       *zap.Logger
 	observer  Observer
+	timing    timing
 	client    *kafka.Client
 	transport *kafka.Transport
 	group     *errgroup.Group
@@ -82,6 +84,7 @@ type Kafka struct {
 	delayed  []*lane
 	held     map[*lane]struct{} // lanes with a hold
 	outage   *Hold              // no broker answers, or none lets us in
+	idless   *Hold              // the cluster gives no producer id
 	closed   bool
 
 	records    int // queued or under way
@@ -89,6 +92,7 @@ type Kafka struct {
 	acked      uint64
 	lastAck    time.Time
 	contact    time.Time
+	beat       time.Time
 	topicHolds int
 }
 
@@ -128,11 +132,12 @@ func New(opt Options) (*Kafka, error) {
 	transport.ClientID = opt.ClientID
 	transport.Dial = opt.Dial
 	transport.DialTimeout = min(5*time.Second, opt.RequestTimeout)
-	transport.MetadataTTL = metadataInterval
+	transport.MetadataTTL = 5 * time.Second
 	return &Kafka{
 		opt:       opt,
 		log:       opt.Log,
 		observer:  opt.Observer,
+		timing:    usualTiming(),
 		transport: transport,
 		client:    &kafka.Client{Addr: kafka.TCP(opt.Brokers...), Transport: transport},
 		room:      make(chan struct{}, 1),
@@ -190,7 +195,11 @@ func (k *Kafka) Submit(ctx context.Context, r *Record) error {
 				k.lanes++
 			}
 			q.append(&k.pool, r, body)
-			if l != nil {
+			switch {
+			case l == nil:
+			case l.orphan && l.hold == nil:
+				k.holdOrphan(l)
+			default:
 				k.offer(l)
 			}
 			k.mu.Unlock()
@@ -245,10 +254,13 @@ func (k *Kafka) Status() Status {
 		LimitBytes:         k.opt.LimitBytes,
 		LastAck:            k.lastAck,
 		LastContact:        k.contact,
+		Beat:               k.beat,
 		Records:            k.acked,
 	}
 	if k.outage != nil {
 		s.Holds = append(s.Holds, *k.outage)
+	} else if k.idless != nil {
+		s.Holds = append(s.Holds, *k.idless)
 	}
 	if k.topicHolds > 0 {
 		for _, t := range k.topics {
@@ -263,13 +275,12 @@ func (k *Kafka) Status() Status {
 	s.HoldCount = len(s.Holds)
 	sort.Slice(s.Holds, func(i, j int) bool {
 		a, b := &s.Holds[i], &s.Holds[j]
-		if a.Class != b.Class {
-			return a.Class > b.Class
-		}
-		if !a.Since.Equal(b.Since) {
-			return a.Since.Before(b.Since)
-		}
-		return fmt.Sprint(a.Topic, a.Partition) < fmt.Sprint(b.Topic, b.Partition)
+		return cmp.Or(
+			cmp.Compare(b.Class, a.Class),
+			a.Since.Compare(b.Since),
+			cmp.Compare(a.Topic, b.Topic),
+			cmp.Compare(a.Partition, b.Partition),
+		) < 0
 	})
 	if len(s.Holds) > MaxHolds {
 		s.Holds = s.Holds[:MaxHolds]
@@ -295,6 +306,7 @@ func (k *Kafka) initProducer(ctx context.Context) error {
 		if err == nil {
 			k.mu.Lock()
 			k.producer = producer{true, int64(resp.Producer.ProducerID), int16(resp.Producer.ProducerEpoch)}
+			k.idless = nil
 			k.reached()
 			k.wakeSenders()
 			k.mu.Unlock()
@@ -304,8 +316,8 @@ func (k *Kafka) initProducer(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		k.unreached(classify(err), err)
-		if !sleep(ctx, backoff(classify(err).class, attempt)) {
+		k.unreached(&k.idless, classify(err), err)
+		if !sleep(ctx, k.timing.backoff(classify(err).class, attempt)) {
 			return nil
 		}
 	}
@@ -321,19 +333,20 @@ func (k *Kafka) reached() {
 }
 
 // unreached notes that the cluster as a whole does not serve us.
-func (k *Kafka) unreached(v verdict, err error) {
+func (k *Kafka) unreached(hold **Hold, v verdict, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.outage == nil || k.outage.Reason != v.reason {
-		since := time.Now()
-		if k.outage != nil {
-			since = k.outage.Since
-		}
-		k.outage = &Hold{Partition: -1, Class: v.class, Reason: v.reason, Since: since}
+	h := *hold
+	if h == nil {
+		h = &Hold{Partition: -1, Since: time.Now()}
+		*hold = h
+	}
+	if h.Reason != v.reason {
 		k.log.Warn("kafka does not serve us", zap.String("reason", v.reason), zap.Error(err), zap.String("hint", v.way))
 	}
-	k.outage.Attempts++
-	k.outage.Err = failure("", -1, v, err.Error())
+	h.Class, h.Reason = v.class, v.reason
+	h.Attempts++
+	h.Err = failure("", -1, v, err.Error())
 }
 
 type nobody struct{}

@@ -72,9 +72,15 @@ func (k *Kafka) offer(l *lane) {
 	if l.topic.reshaping && l.frozen == 0 {
 		return
 	}
+	if l.topic.hold != nil {
+		return // one unknown topic would fail the whole request; updateTopic offers it again
+	}
 	b := k.brokers[l.leader]
 	if b == nil {
-		k.delay(l, retryMin)
+		if l.attempts++; l.attempts > 1 { // a topic just made has no leaders for a moment
+			k.holdLane(l, noLeader, "the partition has no leader")
+		}
+		k.delay(l, k.timing.backoff(Passing, l.attempts))
 		k.askMetadata()
 		return
 	}
@@ -144,6 +150,9 @@ func (k *Kafka) retryLoop(ctx context.Context) error {
 func (k *Kafka) settled(l *lane, b *batch) {
 	l.queue.release(&k.pool, b.end, b.n, b.body)
 	l.seq = (l.seq + int32(b.n)) & math.MaxInt32 // wraps to 0 as the broker does
+	if l.alone {
+		l.topic.maxBatch = 0 // what was refused passes now: the limits have changed
+	}
 	l.frozen, l.limit, l.attempts = 0, 0, 0
 	l.alone, l.troubled = false, false
 	k.release(l)
@@ -155,6 +164,9 @@ func (k *Kafka) settled(l *lane, b *batch) {
 	k.lastAck = time.Now()
 	l.state = idle
 	k.offer(l)
+	if l.topic.reshaping {
+		k.askMetadata() // this may have been the batch that it waits for
+	}
 	k.freed()
 }
 
@@ -190,7 +202,7 @@ func (k *Kafka) failed(l *lane, b *batch, v verdict, detail string, badRecord in
 		case v.cut:
 			l.topic.maxBatch = max(b.body/2, 1)
 			l.limit = b.n / 2
-		case badRecord >= 0:
+		case badRecord >= 0 && badRecord < b.n:
 			l.limit = max(badRecord, 1)
 		default:
 			l.limit = b.n / 2
@@ -202,8 +214,8 @@ func (k *Kafka) failed(l *lane, b *batch, v verdict, detail string, badRecord in
 	case v.class == Poison:
 		l.alone = true
 	}
-	k.holdLane(l, b, v, detail)
-	k.delay(l, backoff(v.class, l.attempts))
+	k.holdLane(l, v, detail)
+	k.delay(l, k.timing.backoff(v.class, l.attempts))
 }
 
 // bump starts a new epoch for this lane. Without a transactional id the epoch
@@ -213,7 +225,10 @@ func (l *lane) bump() {
 	l.seq, l.frozen = 0, 0
 }
 
-func (k *Kafka) holdLane(l *lane, b *batch, v verdict, detail string) {
+// noLeader holds a lane that no broker leads.
+var noLeader = verdict{class: Passing, reason: "LEADER_NOT_AVAILABLE"}
+
+func (k *Kafka) holdLane(l *lane, v verdict, detail string) {
 	if l.hold == nil {
 		l.hold = &Hold{Topic: l.topic.name, Partition: l.partition, Since: time.Now()}
 		k.held[l] = struct{}{}
@@ -244,23 +259,35 @@ func (k *Kafka) release(l *lane) {
 	l.hold = nil
 }
 
-const (
-	retryMin       = 50 * time.Millisecond
-	retryMax       = 5 * time.Second
-	permanentMin   = 5 * time.Second
-	permanentMax   = 60 * time.Second
-	poisonInterval = 30 * time.Second
-)
+// timing says when things are tried again. Only tests use another than
+// usualTiming.
+type timing struct {
+	retryMin, retryMax         time.Duration
+	permanentMin, permanentMax time.Duration
+	poison                     time.Duration
+	metadata                   time.Duration // routine refresh
+	metadataRetry              time.Duration // while a topic or a leader is missing
+	metadataFloor              time.Duration // between forced refreshes
+}
+
+func usualTiming() timing {
+	return timing{
+		retryMin: 50 * time.Millisecond, retryMax: 5 * time.Second,
+		permanentMin: 5 * time.Second, permanentMax: 60 * time.Second,
+		poison:   30 * time.Second,
+		metadata: 5 * time.Second, metadataRetry: time.Second, metadataFloor: 100 * time.Millisecond,
+	}
+}
 
 // backoff is how long to wait after a number of failed attempts in a row,
 // between half and all of an exponentially growing time.
-func backoff(c Class, attempts int) time.Duration {
-	from, to := permanentMin, permanentMax
+func (t *timing) backoff(c Class, attempts int) time.Duration {
+	from, to := t.permanentMin, t.permanentMax
 	switch c {
 	case Passing:
-		from, to = retryMin, retryMax
+		from, to = t.retryMin, t.retryMax
 	case Poison:
-		return poisonInterval
+		return t.poison
 	}
 	d := min(from<<min(max(attempts-1, 0), 10), to)
 	return d/2 + rand.N(d/2)

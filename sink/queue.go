@@ -2,6 +2,7 @@ package sink
 
 import (
 	"encoding/binary"
+	"math"
 	"time"
 )
 
@@ -16,10 +17,13 @@ const blockOverhead = 64
 
 type block struct {
 	next *block
-	buf  []byte // len is what is used
+	buf  []byte // all of it; never resliced, so that readers need no mutex
+	used int    // guarded by the sink's mutex
 }
 
-func (b *block) cost() int64 { return int64(cap(b.buf)) + blockOverhead }
+func (b *block) cost() int64 { return int64(len(b.buf)) + blockOverhead }
+
+func (b *block) left() int { return len(b.buf) - b.used }
 
 // pool hands out blocks and counts the bytes that are out. The sink's mutex
 // guards it.
@@ -32,12 +36,12 @@ func (p *pool) get(need int) *block {
 	var b *block
 	switch n := len(p.free); {
 	case need > blockSize:
-		b = &block{buf: make([]byte, 0, need)}
+		b = &block{buf: make([]byte, need)}
 	case n > 0:
 		b = p.free[n-1]
 		p.free = p.free[:n-1]
 	default:
-		b = &block{buf: make([]byte, 0, blockSize)}
+		b = &block{buf: make([]byte, blockSize)}
 	}
 	p.used += b.cost()
 	return b
@@ -45,10 +49,10 @@ func (p *pool) get(need int) *block {
 
 func (p *pool) put(b *block) {
 	p.used -= b.cost()
-	if cap(b.buf) != blockSize {
+	if len(b.buf) != blockSize {
 		return // odd sizes go to the garbage collector
 	}
-	b.next, b.buf = nil, b.buf[:0]
+	b.next, b.used = nil, 0
 	p.free = append(p.free, b)
 }
 
@@ -74,42 +78,52 @@ type meta struct {
 
 const metaSize = 32
 
+// endOfBlock in the place of a size says that the next record is in the next
+// block. Where not even a meta fits, that goes without saying.
+const endOfBlock = math.MaxUint32
+
 // cost says how many bytes append will take from the pool.
 func (q *queue) cost(body int) int64 {
 	need := metaSize + body
-	if q.tail != nil && cap(q.tail.buf)-len(q.tail.buf) >= need {
+	if q.tail != nil && q.tail.left() >= need {
 		return 0
 	}
 	return int64(max(blockSize, need)) + blockOverhead
 }
 
-func (q *queue) room(p *pool, body int) *block {
+// room makes place for one more record and returns it, empty.
+func (q *queue) room(p *pool, body int) []byte {
 	need := metaSize + body
-	if q.tail == nil || cap(q.tail.buf)-len(q.tail.buf) < need {
+	if q.tail == nil || q.tail.left() < need {
 		b := p.get(need)
 		if q.tail == nil {
 			q.head, q.off = b, 0
 		} else {
+			if q.tail.left() >= metaSize {
+				binary.LittleEndian.PutUint32(q.tail.buf[q.tail.used:], endOfBlock)
+			}
 			q.tail.next = b
 		}
 		q.tail = b
 	}
 	q.count++
 	q.bytes += body
-	return q.tail
+	start := q.tail.used
+	q.tail.used += need
+	return q.tail.buf[start:start:q.tail.used]
 }
 
 // append copies r, whose body takes body bytes.
 func (q *queue) append(p *pool, r *Record, body int) {
 	b := q.room(p, body)
-	b.buf = appendMeta(b.buf, meta{uint32(body), r.Partition, r.Time.UnixMilli(), r.Tag})
-	b.buf = appendBody(b.buf, r)
+	b = appendMeta(b, meta{uint32(body), r.Partition, r.Time.UnixMilli(), r.Tag})
+	appendBody(b, r)
 }
 
 // appendRaw copies a record of another queue.
 func (q *queue) appendRaw(p *pool, m meta, body []byte) {
 	b := q.room(p, len(body))
-	b.buf = append(appendMeta(b.buf, m), body...)
+	_ = append(appendMeta(b, m), body...)
 }
 
 // cursor walks over queued records.
@@ -123,7 +137,7 @@ func (q *queue) first() cursor { return cursor{q.head, q.off} }
 // next returns the record under the cursor and moves behind it. The caller
 // knows how many records there are.
 func (c *cursor) next() (meta, []byte) {
-	if c.off == len(c.b.buf) {
+	if len(c.b.buf)-c.off < metaSize || binary.LittleEndian.Uint32(c.b.buf[c.off:]) == endOfBlock {
 		c.b, c.off = c.b.next, 0
 	}
 	m := readMeta(c.b.buf[c.off:])

@@ -117,7 +117,7 @@ func (s *sender) accept(b *broker, l *lane, troubled bool) bool {
 		return false // a reshape emptied it, or it is in the list twice
 	}
 	l.state = idle
-	if l.leader != b.id || l.troubled != troubled || l.topic.reshaping && l.frozen == 0 {
+	if l.leader != b.id || l.troubled != troubled || l.topic.hold != nil || l.topic.reshaping && l.frozen == 0 {
 		k.offer(l)
 		return false
 	}
@@ -138,7 +138,13 @@ func (s *sender) accept(b *broker, l *lane, troubled bool) bool {
 
 // estimate of the bytes that a lane adds to a request.
 func (l *lane) estimate(maxBatch int) int {
-	return min(l.queue.bytes+24*l.queue.count, maxBatch) + batchHeader
+	n := min(l.queue.bytes+24*l.queue.count, maxBatch)
+	if l.queue.count > 0 {
+		c := l.queue.first()
+		m, _ := c.next()
+		n = max(n, int(m.size)) // a record that is larger than a batch goes all the same
+	}
+	return n + batchHeader
 }
 
 // produce sends one request with a batch of each lane and settles them. Only a
@@ -176,6 +182,9 @@ func (s *sender) produce(ctx context.Context) error {
 		for i, l := range s.lanes {
 			k.failed(l, &s.batches[i], v, err.Error(), -1)
 		}
+		// A connection of the library may still be reading the request that it
+		// has given up: it keeps these bytes, we take new ones.
+		s.enc.buf, s.req = nil, rawproduce.Request{}
 		if v.class == Fenced {
 			fatal = failure("", -1, v, err.Error())
 		}

@@ -98,6 +98,7 @@ type Status struct {
 	LimitBytes         int64
 	LastAck            time.Time // zero before the first
 	LastContact        time.Time // last answer of any broker; zero before the first
+	Beat               time.Time // last turn of the sink's own loop: it is alive
 	Holds              []Hold    // worst first, at most MaxHolds; HoldCount has them all
 	HoldCount          int
 	Records            uint64 // acked so far

@@ -19,10 +19,12 @@ import (
 // under the same name with the suffix _base64; null is null.
 type Stdout struct {
 	acked func([]Ack)
-	kick  chan struct{}
+	kick  chan struct{} // a token when there is something to flush
+	room  chan struct{} // a token when Submit may try again
 
 	mu      sync.Mutex
 	w       *bufio.Writer
+	full    bool // Submit waits for room
 	pending []Ack
 	records uint64
 	lastAck time.Time
@@ -31,22 +33,26 @@ type Stdout struct {
 
 // NewStdout writes to w and tells acked of every record written.
 func NewStdout(w io.Writer, acked func([]Ack)) *Stdout {
-	return &Stdout{acked: acked, kick: make(chan struct{}, 1), w: bufio.NewWriterSize(w, 64<<10)}
+	return &Stdout{acked: acked, kick: make(chan struct{}, 1), room: make(chan struct{}, 1), w: bufio.NewWriterSize(w, 64<<10)}
 }
 
 // maxUnflushed bounds what Submit leaves to Run.
 const maxUnflushed = 1000
 
 // Run implements Sink: it flushes and acks whatever has been written since the
-// last time. A failing writer is fatal.
+// last time, also when it ends, so that no line is cut in the middle. A failing
+// writer is fatal.
 func (s *Stdout) Run(ctx context.Context) error {
 	for {
+		over := ctx.Err() != nil
 		if err := s.flush(); err != nil {
 			return fmt.Errorf("write record: %w", err)
 		}
+		if over {
+			return nil
+		}
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-s.kick:
 		}
 	}
@@ -63,6 +69,10 @@ func (s *Stdout) flush() error {
 		s.records += uint64(len(acks))
 		s.lastAck = time.Now()
 	}
+	if s.full && err == nil {
+		s.full = false
+		signal(s.room)
+	}
 	s.mu.Unlock()
 	if err == nil && len(acks) > 0 {
 		s.acked(acks)
@@ -77,20 +87,31 @@ func (s *Stdout) Submit(ctx context.Context, r *Record) error {
 		return fmt.Errorf("print record: %w", err)
 	}
 	s.mu.Lock()
+	for len(s.pending) >= maxUnflushed {
+		s.full = true
+		s.mu.Unlock()
+		select {
+		case <-s.room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		s.mu.Lock()
+	}
 	if s.err == nil {
 		_, s.err = s.w.Write(append(line, '\n'))
 	}
 	s.pending = append(s.pending, Ack{Tx: r.Tag.Tx, N: 1, Topic: r.Topic})
-	n := len(s.pending)
 	s.mu.Unlock()
+	signal(s.kick)
+	return nil
+}
+
+// signal leaves a token in a channel that holds one.
+func signal(c chan struct{}) {
 	select {
-	case s.kick <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
-	if n >= maxUnflushed {
-		return s.flush()
-	}
-	return ctx.Err()
 }
 
 // Status implements Sink.
@@ -98,7 +119,7 @@ func (s *Stdout) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Status{
-		InFlightRecords: len(s.pending), LastAck: s.lastAck, LastContact: time.Now(), Records: s.records,
+		InFlightRecords: len(s.pending), LastAck: s.lastAck, LastContact: time.Now(), Beat: time.Now(), Records: s.records,
 	}
 }
 

@@ -23,20 +23,15 @@ type topic struct {
 	orphans   map[int32]*lane // records for partitions that do not exist
 	waiting   queue           // records that have no lane yet
 	reshaping bool
-	partCount int // what the cluster says now
-	maxBatch  int // learned from MESSAGE_TOO_LARGE; 0: the configured one
+	partCount int       // what the cluster says now
+	fewer     time.Time // since when it says a lower number than before
+	maxBatch  int       // learned from MESSAGE_TOO_LARGE; 0: the configured one
 	hold      *Hold
 	tries     int
 	next      time.Time // not before this is creation tried again
 }
 
-const (
-	metadataInterval = 5 * time.Second        // routine refresh
-	metadataRetry    = time.Second            // while a topic or a leader is missing
-	metadataFloor    = 100 * time.Millisecond // between forced refreshes
-)
-
-// lane of a record. A partition that does not exist gets a lane that is held.
+// lane of a record. A partition that does not exist gets an orphan.
 func (t *topic) lane(partition int32, key []byte) *lane {
 	if partition == ByKey {
 		return t.lanes[partitionOf(key, len(t.lanes))]
@@ -68,29 +63,27 @@ func (k *Kafka) watchMetadata(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for attempt := 1; ; attempt++ {
-		forced := false
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-k.refresh:
-			forced = true
 		case <-timer.C:
 		}
-		wait := metadataInterval
-		switch incomplete, err := k.updateMetadata(ctx, forced); {
+		wait := k.timing.metadata
+		switch incomplete, err := k.updateMetadata(ctx); {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
 			v := classify(err)
-			k.unreached(v, err)
-			wait = backoff(v.class, attempt)
+			k.unreached(&k.outage, v, err)
+			wait = k.timing.backoff(v.class, attempt)
 		default:
 			attempt = 0
 			if incomplete {
-				wait = metadataRetry
+				wait = k.timing.metadataRetry
 			}
 		}
-		if !sleep(ctx, metadataFloor) {
+		if !sleep(ctx, k.timing.metadataFloor) {
 			return nil
 		}
 		timer.Reset(wait)
@@ -99,31 +92,31 @@ func (k *Kafka) watchMetadata(ctx context.Context) error {
 
 // updateMetadata asks for all our topics. It reports whether something is
 // missing that should be looked for again soon.
-func (k *Kafka) updateMetadata(ctx context.Context, forced bool) (incomplete bool, err error) {
+func (k *Kafka) updateMetadata(ctx context.Context) (incomplete bool, err error) {
 	k.mu.Lock()
+	k.beat = time.Now()
 	names := make([]string, 0, len(k.topics))
-	for name, t := range k.topics {
+	for name := range k.topics {
 		names = append(names, name)
-		forced = forced || len(t.lanes) == 0 || t.hold != nil
 	}
 	k.mu.Unlock()
 	call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
 	defer cancel()
-	if forced {
-		// The client library serves metadata from its own memory and refreshes
-		// that when it likes. An empty CreateTopics makes it do so now; it needs
-		// no rights, and its own result does not matter.
-		refresh, cancel := context.WithTimeout(call, 2*time.Second)
-		_, _ = k.client.CreateTopics(refresh, &kafka.CreateTopicsRequest{ValidateOnly: true})
-		cancel()
-	}
+	// The client library serves metadata from its own memory and refreshes that
+	// when it likes. An empty CreateTopics makes it do so now; it needs no rights.
+	// Only its answer proves that a broker is there.
+	refresh, stop := context.WithTimeout(call, 2*time.Second)
+	_, refreshErr := k.client.CreateTopics(refresh, &kafka.CreateTopicsRequest{ValidateOnly: true})
+	stop()
 	resp, err := k.client.Metadata(call, &kafka.MetadataRequest{Topics: names})
 	if err != nil {
 		return true, fmt.Errorf("metadata: %w", err)
 	}
 	var missing []string
 	k.mu.Lock()
-	k.reached()
+	if refreshErr == nil {
+		k.reached()
+	}
 	for _, b := range resp.Brokers {
 		if k.brokers[int32(b.ID)] == nil && !k.closed {
 			k.addBroker(ctx, int32(b.ID))
@@ -179,6 +172,21 @@ func (k *Kafka) updateTopic(t *topic, partitions []kafka.Partition) (incomplete 
 	if len(leaders) == 0 {
 		return true
 	}
+	if len(leaders) >= len(t.lanes) {
+		t.fewer = time.Time{}
+	} else {
+		// Only a topic made anew has fewer partitions than before, but so says
+		// also a broker that lags behind: believe it when it lasts.
+		if t.fewer.IsZero() {
+			t.fewer = time.Now()
+		}
+		if time.Since(t.fewer) < k.timing.metadata {
+			for len(leaders) < len(t.lanes) {
+				leaders = append(leaders, -1)
+			}
+			incomplete = true
+		}
+	}
 	t.partCount = len(leaders)
 	if t.partCount != len(t.lanes) {
 		if len(t.lanes) > 0 && !t.reshaping {
@@ -191,8 +199,11 @@ func (k *Kafka) updateTopic(t *topic, partitions []kafka.Partition) (incomplete 
 		incomplete = true
 	}
 	for i, l := range t.lanes {
-		if i < len(leaders) {
+		if i < len(leaders) && l.leader != leaders[i] {
 			l.leader = leaders[i]
+			if l.state == delayed && l.leader >= 0 {
+				l.state = idle // what it waits for has happened
+			}
 		}
 		k.offer(l)
 	}
@@ -254,10 +265,15 @@ func (k *Kafka) reshape(t *topic) bool {
 		}
 	}
 	for _, l := range t.orphans {
-		v := verdict{class: Poison, reason: "no_such_partition", way: "correct the partition column, or add partitions to the topic"}
-		k.holdLane(l, nil, v, fmt.Sprintf("the topic has %d partitions", len(t.lanes)))
+		k.holdOrphan(l)
 	}
 	return true
+}
+
+// holdOrphan says that a record's partition does not exist.
+func (k *Kafka) holdOrphan(l *lane) {
+	v := verdict{class: Poison, reason: "no_such_partition", way: "correct the partition column, or add partitions to the topic"}
+	k.holdLane(l, v, fmt.Sprintf("the topic has %d partitions", len(l.topic.lanes)))
 }
 
 // holdTopic notes that nothing of a topic can be sent.
@@ -306,6 +322,6 @@ func (k *Kafka) createTopic(ctx context.Context, name string) {
 	}
 	t := k.topics[name]
 	t.tries++
-	t.next = time.Now().Add(backoff(classify(err).class, t.tries))
+	t.next = time.Now().Add(k.timing.backoff(classify(err).class, t.tries))
 	k.holdTopic(t, fmt.Errorf("create topic: %w", err))
 }

@@ -163,7 +163,7 @@ func isShutdown(err error) bool {
 // pause backs off, with jitter, and at most for the interval. It is false when
 // ctx ended.
 func (m *Monitor) pause(ctx context.Context, failures int) bool {
-	d := min(250*time.Millisecond<<min(failures, 10), m.opt.Interval)
+	d := min(250*time.Millisecond<<min(failures, 5), 5*time.Second, m.opt.Interval)
 	timer := time.NewTimer(d/2 + rand.N(d/2+1))
 	defer timer.Stop()
 	select {
@@ -190,6 +190,9 @@ func (m *Monitor) session(ctx context.Context, conn *pgx.Conn) error {
 // look makes one observation. Its error has been recorded unless the connection
 // is closed.
 func (m *Monitor) look(ctx context.Context, conn *pgx.Conn) error {
+	// statement_timeout is kept by the server, which may be out of reach.
+	ctx, cancel := context.WithTimeout(ctx, 3*m.opt.StatementTimeout)
+	defer cancel()
 	started := m.now()
 	info, err := Inspect(ctx, conn, m.opt.Slot)
 	if err != nil {
@@ -288,7 +291,7 @@ func (m *Monitor) serve(ctx context.Context, conn *pgx.Conn) error {
 				continue
 			}
 			var a rootAnswer
-			a.schema, a.name, a.ok, a.err = Root(ctx, conn, r.oid)
+			a.schema, a.name, a.ok, a.err = m.root(ctx, conn, r.oid)
 			a.broke = a.err != nil && conn.IsClosed()
 			r.answer <- a
 			if a.broke {
@@ -298,6 +301,12 @@ func (m *Monitor) serve(ctx context.Context, conn *pgx.Conn) error {
 			return nil
 		}
 	}
+}
+
+func (m *Monitor) root(ctx context.Context, conn *pgx.Conn, oid uint32) (schema, name string, ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, m.opt.StatementTimeout+time.Second)
+	defer cancel()
+	return Root(ctx, conn, oid)
 }
 
 // Root names the topmost partitioned table of a relation, like the function of

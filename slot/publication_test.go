@@ -111,7 +111,7 @@ func TestCheckPublicationFrom15(t *testing.T) {
 			"create table parts (id int, event_id uuid) partition by range (id)",
 			"create table parts_1 partition of parts for values from (0) to (10)",
 			"create publication filtered for table events where (event_type <> 'x') with (publish = 'insert')",
-			"create publication some for table events (payload, event_id) with (publish = 'insert')",
+			"create publication few for table events (payload, event_id) with (publish = 'insert')",
 			"create publication of_schema for tables in schema public with (publish = 'insert')",
 			"create publication leaf for table parts, parts_1 where (id > 3) with (publish = 'insert')")
 		_, err := CheckPublication(t.Context(), conn, "filtered", []Table{{"public", "events"}})
@@ -122,7 +122,7 @@ func TestCheckPublicationFrom15(t *testing.T) {
 		if _, err := CheckPublication(t.Context(), conn, "leaf", []Table{{"public", "parts"}}); !errors.Is(err, ErrPublication) {
 			t.Errorf("a filter on a partition: %v", err)
 		}
-		p, err := CheckPublication(t.Context(), conn, "some", []Table{{"public", "events"}})
+		p, err := CheckPublication(t.Context(), conn, "few", []Table{{"public", "events"}})
 		if err != nil {
 			t.Fatal(err)
 		}

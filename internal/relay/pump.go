@@ -29,6 +29,8 @@ type pump struct {
 	last    position
 	blocked atomic.Bool // in Submit or holding: the stream is not read
 	open    atomic.Bool // a transaction is being received
+	idling  atomic.Bool // in Receive
+	turns   atomic.Uint64
 }
 
 // position of the newest event submitted.
@@ -38,7 +40,11 @@ type position struct {
 	tx      uint64 // its name in the tracker, while its commit has not come
 }
 
-func newPump(r *Relay) *pump { return &pump{relay: r} }
+func newPump(r *Relay) *pump {
+	p := &pump{relay: r}
+	p.idling.Store(true)
+	return p
+}
 
 // reconnected prepares for a new session that starts at start. Relations are
 // sent again on every connection.
@@ -63,10 +69,16 @@ func (p *pump) reconnected(start pglogrepl.LSN, published *slot.Published) {
 // transaction under way and reads on without looking, so that the server's
 // answers to the end of the stream are seen.
 func (p *pump) run(intake, delivery context.Context, stream Stream) error {
-	defer p.setOpen(false)
+	defer func() {
+		p.idling.Store(true)
+		p.setOpen(false)
+	}()
 	discard := false
 	for {
+		p.idling.Store(true)
 		msg, err := stream.Receive()
+		p.idling.Store(false)
+		p.turns.Add(1)
 		if err != nil {
 			return err
 		}

@@ -84,6 +84,7 @@ type Relay struct {
 	decoder *decoder.Decoder
 	pump    *pump
 	status  status
+	pulse   pulse
 
 	progress chan struct{} // a token when something was acked or a transaction ended
 	stopping chan struct{} // a token when the server is shutting down
@@ -154,7 +155,12 @@ func (r *Relay) Run(intake, hard context.Context) error {
 		stop(err)
 		return err
 	})
-	group.Go(func() error { return r.monitor.Run(delivery) })
+	group.Go(func() error {
+		if err := r.monitor.Run(delivery); delivery.Err() == nil {
+			return err
+		}
+		return nil
+	})
 	err := r.sessions(intake, delivery)
 	stop(errStopped)
 	if groupErr := group.Wait(); groupErr != nil && !errors.Is(groupErr, context.Canceled) {

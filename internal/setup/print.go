@@ -1,0 +1,64 @@
+package setup
+
+import (
+	"strings"
+
+	"github.com/walpost/walpost/internal/pg"
+	"github.com/walpost/walpost/slot"
+)
+
+// newest stands for a server with everything that a statement can ask for.
+const newest = 180000
+
+// SQL is everything that Run would do in a database that has none of it, with
+// the grants of the roles as comments.
+func SQL(opt Options) (string, error) {
+	if err := opt.check(); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	line := func(s string) { b.WriteString(s + "\n") }
+	line("-- What walpost needs. Run it in the database of the outbox, as the owner of")
+	line("-- its tables, who also needs the right to create in the database.")
+	line("-- wal_level must be logical: alter system set wal_level = logical, and restart.")
+	line("")
+	line("begin;")
+	if opt.CreateTables {
+		line("")
+		line(createSchema + ";")
+		line(createGuard + ";")
+		for _, t := range opt.Tables {
+			line("")
+			for _, statement := range tableStatements(t, opt.Payload) {
+				line(statement + ";")
+			}
+		}
+	}
+	line("")
+	line(publicationStatement(opt.Publication, opt.Tables) + ";")
+	line("")
+	line("commit;")
+	line("")
+	line("-- The slot comes after the publication, in a transaction of its own, by a role")
+	line("-- with REPLICATION. It waits for the transactions that are open, and keeps WAL")
+	line("-- from here on.")
+	statement := slot.CreateSQL(opt.Slot, opt.Failover, newest)
+	if opt.Failover {
+		line("-- Before PostgreSQL 17 leave out the last argument, failover.")
+	}
+	line(statement + ";")
+	line("")
+	line("-- Roles. The relay needs no right on the tables:")
+	line("--   create role walpost_relay login replication connection limit 4 password '...';")
+	line("--   grant connect on database ... to walpost_relay;")
+	line("--   pg_hba.conf: hostssl <database> walpost_relay <address>/32 scram-sha-256")
+	line("-- REPLICATION reads every publication and drops any slot of the server: guard")
+	line("-- this password like those of its databases.")
+	line("-- Who the slot's holder is, and the oldest transaction, is shown with:")
+	line("--   grant pg_read_all_stats to walpost_relay;")
+	line("-- The application inserts, and nothing else:")
+	for _, t := range opt.Tables {
+		line("--   grant insert on " + pg.QuoteQualified(t.Schema, t.Name) + " to ...;")
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,123 @@
+package sink
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// randomRecord makes records around the edges of a block, and some above it.
+func randomRecord(random *rand.Rand, i int) Record {
+	some := func(n int) []byte {
+		switch random.IntN(8) {
+		case 0:
+			return nil
+		case 1:
+			return []byte{}
+		}
+		b := make([]byte, random.IntN(n+1))
+		for i := range b {
+			b[i] = byte(random.Uint32())
+		}
+		return b
+	}
+	size := 60
+	switch random.IntN(20) {
+	case 0:
+		size = 3 * blockSize
+	case 1, 2, 3:
+		size = blockSize
+	}
+	r := Record{
+		Topic: "t", Partition: int32(random.IntN(5)) - 1, Key: some(20), Value: some(size),
+		Time: time.UnixMilli(random.Int64N(1 << 41)),
+		Tag:  Tag{Tx: random.Uint64(), Ordinal: uint32(i), Source: random.Uint32()},
+	}
+	for range random.IntN(4) {
+		r.Headers = append(r.Headers, Header{Name: fmt.Sprint("h", random.IntN(1000)), Value: some(30)})
+	}
+	return r
+}
+
+// TestQueue compares a queue with a slice under random appends and releases.
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(30) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		var p pool
+		var q queue
+		var model []Record
+		bytesIn := 0
+		for step := range 600 {
+			if random.IntN(3) > 0 {
+				r := randomRecord(random, step)
+				body := bodySize(&r)
+				cost, before := q.cost(body), p.used
+				if random.IntN(2) == 0 {
+					q.append(&p, &r, body)
+				} else {
+					q.appendRaw(&p, meta{uint32(body), r.Partition, r.Time.UnixMilli(), r.Tag}, appendBody(nil, &r))
+				}
+				if p.used-before != cost {
+					t.Fatalf("seed %d: append took %d bytes, cost said %d", seed, p.used-before, cost)
+				}
+				model = append(model, r)
+				bytesIn += body
+			} else if len(model) > 0 {
+				n := 1 + random.IntN(len(model))
+				c, size := q.first(), 0
+				for i := range n {
+					m, body := c.next()
+					size += len(body)
+					if diff := cmp.Diff(&model[i], parse("t", m, body)); diff != "" {
+						t.Fatalf("seed %d: record (-want +got):\n%s", seed, diff)
+					}
+					if !bytes.Equal(bodyKey(body), model[i].Key) {
+						t.Fatalf("seed %d: bodyKey = %x, want %x", seed, bodyKey(body), model[i].Key)
+					}
+				}
+				q.release(&p, c, n, size)
+				model = model[n:]
+				bytesIn -= size
+			}
+			if q.count != len(model) || q.bytes != bytesIn {
+				t.Fatalf("seed %d: count %d bytes %d, want %d and %d", seed, q.count, q.bytes, len(model), bytesIn)
+			}
+			if (p.used == 0) != (len(model) == 0) || p.used < 0 {
+				t.Fatalf("seed %d: %d bytes out with %d records queued", seed, p.used, len(model))
+			}
+		}
+	}
+}
+
+// Blocks that are given back look like new ones, whatever was in them.
+func TestPoolReuse(t *testing.T) {
+	t.Parallel()
+	var p pool
+	for round := range 5 {
+		var q queue
+		for i := range 100 {
+			r := Record{Value: bytes.Repeat([]byte{byte(round)}, 300+i)}
+			q.append(&p, &r, bodySize(&r))
+		}
+		c, size := q.first(), 0
+		for i := range 100 {
+			m, body := c.next()
+			size += len(body)
+			if got := parse("", m, body).Value; len(got) != 300+i || got[0] != byte(round) {
+				t.Fatalf("round %d record %d: %d bytes of %d", round, i, len(got), got[0])
+			}
+		}
+		q.release(&p, c, 100, size)
+		if p.used != 0 {
+			t.Fatalf("round %d: %d bytes not given back", round, p.used)
+		}
+	}
+	if got := len(p.free); got > 12 {
+		t.Errorf("%d free blocks after the same work five times, want no growth", got)
+	}
+}
