@@ -16,6 +16,9 @@ import (
 // commands are the subcommands, in the order of the help.
 func commands(a *app) []*cobra.Command {
 	return []*cobra.Command{
+		newRunCommand(a),
+		newInitCommand(a),
+		newStatusCommand(a),
 		newConfigCommand(a),
 		newVersionCommand(a),
 	}

@@ -66,6 +66,9 @@ func ParseDSN(dsn string) (*pgx.ConnConfig, error) {
 	if strings.Contains(cfg.Database, "@") {
 		return nil, badDSN("the database name holds an @")
 	}
+	if cfg.Database == "" {
+		cfg.Database = cfg.User // as the server would
+	}
 	// No prepared statements: they would outlive the table definitions they were
 	// made for.
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec

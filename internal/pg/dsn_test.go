@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 
@@ -90,6 +91,14 @@ func TestParseDSN(t *testing.T) {
 	}
 }
 
+func TestParseDSNWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	cfg, err := ParseDSN("postgres://relay@h")
+	if err != nil || cfg.Database != "relay" {
+		t.Errorf("database %q, %v; the server takes the user's name", cfg.Database, err)
+	}
+}
+
 func TestReplicationConfigPinsTheTextForm(t *testing.T) {
 	t.Parallel()
 	cfg, err := ParseDSN("postgres://u@h/db?datestyle=German&TimeZone=Asia/Tokyo&application_name=x&statement_timeout=5s&lock_timeout=1s")
@@ -151,6 +160,7 @@ func TestIsPassing(t *testing.T) {
 		"lost slot":            {state("55000"), false},
 		"internal error":       {state("XX000"), false},
 		"pooler":               {&pgconn.PgError{Code: "08P01", Message: "unsupported startup parameter: replication"}, false},
+		"host named pooler":    {&net.OpError{Op: "dial", Net: "tcp", Err: errors.New("db-pooler:5432: connection refused")}, true},
 		"closed":               {pgconn.ErrConnClosed, true},
 		"unknown":              {errors.New("what is this"), false},
 		"wrapped":              {errors.Join(errors.New("x"), state("57P01")), true},

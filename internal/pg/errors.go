@@ -90,16 +90,21 @@ func isNetwork(err error) bool {
 	return false
 }
 
-// throughPooler recognises a connection pooler in the place of the server.
+// throughPooler recognises a connection pooler in the place of the server, by
+// what it answers.
 func throughPooler(err error) bool {
-	text := strings.ToLower(err.Error())
+	pe, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return false
+	}
+	text := strings.ToLower(pe.Message + " " + pe.Detail)
 	for _, sign := range []string{
-		"unsupported startup parameter",              // PgBouncer, up to 1.22 for replication
-		"extended query protocol not supported",      // PgBouncer, a replication connection
-		"replication connections are not supported",  // poolers of providers
-		"replication connections are not allowed",    //
-		"replication is not supported via a pooled",  //
-		"no more connections allowed (max_client_co", // PgBouncer's own limit
+		"unsupported startup parameter",             // PgBouncer; for replication up to 1.22
+		"extended query protocol not supported",     // PgBouncer, on a replication connection
+		"replication connections are not supported", // poolers of providers
+		"replication connections are not allowed",
+		"replication is not supported via a pooled",
+		"no more connections allowed (max_client_conn)", // PgBouncer's own limit
 		"pgbouncer", "pooler",
 	} {
 		if strings.Contains(text, sign) {

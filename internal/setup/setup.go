@@ -83,8 +83,6 @@ func (o *Options) check() error {
 	return slot.CheckName(o.Slot)
 }
 
-const databaseSQL = `select current_database()`
-
 // Run makes what is missing. Until everything has been looked at it changes
 // nothing.
 func Run(ctx context.Context, cfg *pgx.ConnConfig, opt Options) (*Result, error) {
@@ -106,11 +104,7 @@ func Run(ctx context.Context, cfg *pgx.ConnConfig, opt Options) (*Result, error)
 		return nil, err
 	}
 	if info.Exists {
-		var database string
-		if err := conn.QueryRow(ctx, databaseSQL).Scan(&database); err != nil {
-			return nil, failed("look at the database", err)
-		}
-		if err := slot.CheckSlot(info, database); err != nil {
+		if err := slot.CheckSlot(info, cfg.Database); err != nil {
 			return nil, err
 		}
 	} else {

@@ -20,7 +20,7 @@ const Topic = "sinktest"
 
 // Capacity is a number of bytes in records of 8 KiB above which Submit must
 // block while nothing is delivered. A sink under test is configured so.
-const Capacity = 64 << 20
+const Capacity = 16 << 20
 
 // Open makes a sink that has not been run, and a function that returns all
 // records that have arrived, those of one partition in their order.

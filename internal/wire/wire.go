@@ -1,0 +1,218 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/walpost/walpost/internal/admin"
+	"github.com/walpost/walpost/internal/config"
+	"github.com/walpost/walpost/internal/event"
+	"github.com/walpost/walpost/internal/metrics"
+	"github.com/walpost/walpost/internal/pg"
+	"github.com/walpost/walpost/internal/relay"
+	"github.com/walpost/walpost/internal/route"
+	"github.com/walpost/walpost/sink"
+	"github.com/walpost/walpost/slot"
+)
+
+// Options are what the configuration does not say.
+type Options struct {
+	Config   *config.Config
+	Version  string
+	Revision string
+	Stdout   io.Writer // of the stdout sink
+	ReadFile func(path string) ([]byte, error)
+	Log      *zap.Logger
+}
+
+// Instance is a relay with its admin listener, ready to run.
+type Instance struct {
+	relay *relay.Relay
+	admin *admin.Server // nil: off
+	limit int64
+}
+
+// New builds an instance. It connects to nothing; its errors are faults of the
+// configuration.
+func New(opt Options) (*Instance, error) {
+	cfg, log := opt.Config, opt.Log
+	conn, err := pg.ParseDSN(cfg.Postgres.DSN)
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := event.NewMapper(mapping(cfg.Postgres.Tables))
+	if err != nil {
+		return nil, err
+	}
+	router, err := route.New(route.Options{Topic: cfg.Topic, Allow: cfg.Topics.Allow})
+	if err != nil {
+		return nil, err
+	}
+	m := metrics.New(metrics.Options{Slot: cfg.Postgres.Slot, Version: opt.Version, Revision: opt.Revision})
+	instance := strings.ReplaceAll(uuid.NewString(), "-", "")[:12]
+	name := "walpost/" + cfg.Postgres.Slot + "/" + instance
+	w := &wiring{opt: opt, conn: conn, name: name, tables: tables(cfg.Postgres.Tables), metrics: m}
+	r, err := relay.New(relay.Options{
+		SlotName:     cfg.Postgres.Slot,
+		Instance:     instance,
+		Open:         w.open,
+		NewSink:      w.sink,
+		NewMonitor:   w.monitor,
+		Mapper:       mapper,
+		Router:       router,
+		Metrics:      m,
+		DrainTimeout: cfg.Relay.DrainTimeout,
+		Log:          log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	i := &Instance{relay: r, limit: int64(cfg.Relay.InFlightBytes)}
+	if cfg.Admin.Listen != "" {
+		if i.admin, err = admin.New(admin.Options{
+			Listen: cfg.Admin.Listen, Snapshot: r.Snapshot, Live: r.Live, Metrics: m, Log: log,
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return i, nil
+}
+
+// Run relays until intake ends and everything is delivered, or hard ends.
+func (i *Instance) Run(intake, hard context.Context) error {
+	// Almost all memory is the sink's blocks, which are reused, so the garbage
+	// collector has little to do. The limit makes it run before the rest grows to
+	// the size of the blocks again. GOMEMLIMIT has the last word.
+	if debug.SetMemoryLimit(-1) == noMemoryLimit {
+		debug.SetMemoryLimit(i.limit + i.limit/4 + 24<<20)
+	}
+	var group errgroup.Group
+	hard, stop := context.WithCancel(hard)
+	intake, stopIntake := context.WithCancelCause(intake)
+	defer stopIntake(nil)
+	group.Go(func() error {
+		defer stop()
+		return i.relay.Run(intake, hard)
+	})
+	if i.admin != nil {
+		group.Go(func() error {
+			err := i.admin.Run(hard)
+			if err != nil {
+				stopIntake(err)
+				stop()
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+const noMemoryLimit = 1<<63 - 1
+
+// Snapshot tells how things are.
+func (i *Instance) Snapshot() relay.Snapshot { return i.relay.Snapshot() }
+
+// wiring makes the parts when the relay asks for them.
+type wiring struct {
+	opt     Options
+	conn    *pgx.ConnConfig
+	name    string // application_name
+	tables  []slot.Table
+	metrics *metrics.Metrics
+}
+
+func (w *wiring) open(ctx context.Context, known slot.History, expected *slot.Published) (relay.Stream, error) {
+	p := &w.opt.Config.Postgres
+	s, err := slot.Open(ctx, slot.StreamOptions{
+		Config: w.conn, Slot: p.Slot, Publication: p.Publication, Application: w.name,
+		Known: known, Tables: w.tables, Expected: expected,
+		StatusInterval: p.StatusInterval, ConfirmInterval: p.ConfirmInterval, Log: w.opt.Log,
+	})
+	if err != nil {
+		return nil, err // not a typed nil in the interface
+	}
+	return s, nil
+}
+
+func (w *wiring) monitor(broken func(error), shutdown func()) relay.Monitor {
+	p := &w.opt.Config.Postgres
+	m := slot.NewMonitor(slot.MonitorOptions{
+		Config: w.conn, Slot: p.Slot, Publication: p.Publication, Tables: w.tables,
+		Application: w.name, Interval: p.PollInterval, Log: w.opt.Log,
+	})
+	m.OnPublicationBroken(broken)
+	m.OnServerShutdown(shutdown)
+	return m
+}
+
+func (w *wiring) sink(acked func([]sink.Ack)) (sink.Sink, error) {
+	cfg := w.opt.Config
+	if cfg.Sink == config.SinkStdout {
+		return sink.NewStdout(w.opt.Stdout, acked), nil
+	}
+	tlsConfig, err := cfg.Kafka.TLS.ClientConfig(w.opt.ReadFile)
+	if err != nil {
+		return nil, fmt.Errorf("kafka.tls: %w", err)
+	}
+	s, err := sink.New(sink.Options{
+		Brokers:  cfg.Kafka.Brokers,
+		ClientID: cfg.Kafka.ClientID,
+		Security: sink.Security{
+			TLS: tlsConfig, Mechanism: cfg.Kafka.SASL.Mechanism,
+			Username: cfg.Kafka.SASL.Username, Password: cfg.Kafka.SASL.Password,
+		},
+		Compression:     cfg.Kafka.Compression,
+		LimitBytes:      int64(cfg.Relay.InFlightBytes),
+		MaxBatchBytes:   int(cfg.Kafka.MaxBatchBytes),
+		MaxRequestBytes: int(cfg.Kafka.MaxRequestBytes),
+		RequestTimeout:  cfg.Kafka.RequestTimeout,
+		Topics: sink.TopicPolicy{
+			Create: cfg.Topics.Create, Partitions: cfg.Topics.Partitions,
+			ReplicationFactor: cfg.Topics.ReplicationFactor, Configs: cfg.Topics.Configs,
+		},
+		Acked: acked, Observer: w.metrics, Log: w.opt.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func tables(configured []config.Table) []slot.Table {
+	var list []slot.Table
+	for _, t := range configured {
+		list = append(list, slot.Table{Schema: t.Schema, Name: t.Name})
+	}
+	return list
+}
+
+func mapping(configured []config.Table) []event.Table {
+	var list []event.Table
+	for _, t := range configured {
+		m := event.Table{
+			Name: t.Schema + "." + t.Name, Schema: t.Schema, Table: t.Name,
+			Columns: event.Columns{
+				ID: t.Columns.ID, AggregateType: t.Columns.AggregateType, AggregateID: t.Columns.AggregateID,
+				Type: t.Columns.Type, Payload: t.Columns.Payload,
+				Timestamp: t.Columns.Timestamp, Partition: t.Columns.Partition,
+			},
+		}
+		for _, h := range t.Headers {
+			m.Headers = append(m.Headers, event.HeaderColumn{Column: h.Column, Name: h.Name, Required: h.Required})
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// ErrStopped is the cause with which a signal ends intake.
+var ErrStopped = errors.New("stopped by a signal")

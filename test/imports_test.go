@@ -1,0 +1,145 @@
+// Package test holds what concerns the repository as a whole: who may import
+// whom, and the suites in its subfolders.
+package test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/walpost/walpost/"
+
+// mayImport says which of our packages a package may import. A package that is
+// not listed fails the test: who may import it has to be decided.
+var mayImport = map[string][]string{
+	"decoder":          {},
+	"checkpoint":       {},
+	"slot":             {"internal/pg"},
+	"sink":             {"internal/retry"},
+	"sink/sinktest":    {"sink"},
+	"internal/event":   {"decoder"},
+	"internal/route":   {"internal/event", "sink"},
+	"internal/relay":   {"slot", "decoder", "sink", "checkpoint", "internal/event", "internal/route", "internal/retry"},
+	"internal/metrics": {"slot", "sink"},
+	"internal/admin":   {"internal/relay", "internal/metrics", "slot", "sink"},
+	"internal/setup":   {"slot", "internal/pg", "internal/event"},
+	"internal/config":  {},
+	"internal/cli":     {},
+	"internal/logging": {},
+	"internal/retry":   {},
+	"internal/pg":      {},
+	"internal/wire": {
+		"slot", "sink", "internal/relay", "internal/event", "internal/route", "internal/pg",
+		"internal/config", "internal/metrics", "internal/admin",
+	},
+}
+
+// onlyIn says which packages may use a library (by import path prefix).
+var onlyIn = []struct {
+	library string
+	why     string
+	allowed []string
+}{
+	{"github.com/segmentio/kafka-go", "the sink is the only user of the Kafka client", []string{"sink"}},
+	{"github.com/jackc/pglogrepl", "the replication protocol is the slot's; the others use its LSN type",
+		[]string{"slot", "decoder", "checkpoint", "internal/event", "internal/relay", "internal/admin", "internal/setup"}},
+	{"github.com/jackc/pgx/v5", "PostgreSQL connections belong to the slot and pg",
+		[]string{"slot", "internal/pg", "internal/setup", "internal/wire", "cmd/walpost"}},
+	{"github.com/prometheus/", "metrics are named in one place", []string{"internal/metrics", "internal/admin"}},
+	{"github.com/spf13/", "the command line", []string{"cmd/walpost", "internal/config", "internal/cli"}},
+	{"go.yaml.in/yaml", "YAML is read in one place", []string{"internal/config"}},
+	{"net/http", "the admin listener", []string{"internal/admin", "internal/metrics", "cmd/walpost"}},
+}
+
+// pure packages do no I/O and read no clock.
+var pure = []string{"decoder", "internal/event", "internal/route", "checkpoint"}
+
+// testOnly modules never reach the product's binary.
+var testOnly = []string{
+	"github.com/twmb/franz-go", "github.com/testcontainers/", "github.com/docker/", "github.com/moby/",
+	"go.uber.org/goleak", "github.com/google/go-cmp", "github.com/stretchr/", "github.com/ulikunitz/xz",
+	module + "internal/testkit", module + "sink/sinktest", "testing",
+}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+// list runs go list and returns what it prints.
+func list(t *testing.T, args ...string) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports"}, args...)...)
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("go list: %v\n%s", err, exit.Stderr)
+		}
+		t.Fatal(err)
+	}
+	var pkgs []pkg
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+// free packages may import what they like: programs and test code.
+func free(name string) bool {
+	return strings.HasPrefix(name, "cmd/") || strings.HasPrefix(name, "test") || strings.HasPrefix(name, "internal/testkit") ||
+		name == "sink/sinktest"
+}
+
+func TestImports(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, p := range list(t, "./...") {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		seen[name] = true
+		allowed, listed := mayImport[name]
+		if !listed && !free(name) {
+			t.Errorf("%s is not in the import table: decide what it may import", name)
+		}
+		for _, imported := range p.Imports {
+			if ours, ok := strings.CutPrefix(imported, module); ok && listed && !slices.Contains(allowed, ours) {
+				t.Errorf("%s imports %s; it may import %v", name, ours, allowed)
+			}
+			for _, rule := range onlyIn {
+				if strings.HasPrefix(imported, rule.library) && !slices.Contains(rule.allowed, name) && (!free(name) || name == "cmd/walpost") {
+					t.Errorf("%s imports %s: %s", name, imported, rule.why)
+				}
+			}
+			if slices.Contains(pure, name) && slices.Contains([]string{"net", "os", "io/fs", "go.uber.org/zap"}, imported) {
+				t.Errorf("%s imports %s; it must stay pure", name, imported)
+			}
+		}
+	}
+	for name := range mayImport {
+		if !seen[name] {
+			t.Errorf("%s is in the import table and does not exist", name)
+		}
+	}
+}
+
+func TestBinaryHasNoTestModules(t *testing.T) {
+	t.Parallel()
+	for _, p := range list(t, "-deps", "./cmd/walpost") {
+		for _, module := range testOnly {
+			if p.ImportPath == module || strings.HasPrefix(p.ImportPath, strings.TrimSuffix(module, "/")+"/") {
+				t.Errorf("the binary contains %s", p.ImportPath)
+			}
+		}
+	}
+}
