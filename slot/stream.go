@@ -34,6 +34,8 @@ type StreamOptions struct {
 	// then.
 	Tables   []Table
 	Expected *Published
+	// Fits says at the first start whether a table's columns make an event.
+	Fits func(*Definition) error
 	// StatusInterval bounds the time between two status updates; it is lowered
 	// to a third of wal_sender_timeout. Default and maximum 10 s.
 	StatusInterval time.Duration
@@ -163,6 +165,19 @@ func preflight(ctx context.Context, opt StreamOptions) (*Info, *Published, error
 	}
 	if opt.Expected != nil {
 		if err := opt.Expected.Changed(published); err != nil {
+			return nil, nil, err
+		}
+		return info, published, nil
+	}
+	for _, t := range opt.Tables {
+		def, err := FindTable(ctx, conn, t)
+		if err != nil {
+			return nil, nil, err
+		}
+		if def == nil {
+			continue // gone since it was found in the publication; the monitor will say so
+		}
+		if err := def.Check(opt.Fits); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -160,3 +160,30 @@ func unloggedTable(t Table) *Error {
 		Way:  "alter table " + t.quoted() + " set logged",
 	}
 }
+
+// Check says whether the table can be an outbox: whether its changes reach the
+// WAL, and what fits, if not nil, says of its columns. The error is an *Error.
+func (d *Definition) Check(fits func(*Definition) error) error {
+	if !d.Persistent {
+		return &Error{
+			Kind: ErrTable,
+			Text: "table " + d.String() + " is unlogged or temporary: its changes never reach the WAL",
+			Way:  "alter table " + d.quoted() + " set logged",
+		}
+	}
+	if fits == nil {
+		return nil
+	}
+	err := fits(d)
+	if err == nil {
+		return nil
+	}
+	e := &Error{Kind: ErrTable, Text: err.Error(), Err: err}
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok {
+		e.Way = h.Hint()
+	}
+	return e
+}

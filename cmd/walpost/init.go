@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/walpost/walpost/decoder"
 	"github.com/walpost/walpost/internal/cli"
 	"github.com/walpost/walpost/internal/config"
 	"github.com/walpost/walpost/internal/event"
 	"github.com/walpost/walpost/internal/pg"
 	"github.com/walpost/walpost/internal/setup"
+	"github.com/walpost/walpost/internal/wire"
 	"github.com/walpost/walpost/slot"
 )
 
@@ -63,13 +63,13 @@ func (a *app) init(cmd *cobra.Command, f initFlags) error {
 	if err != nil {
 		return err
 	}
-	check, err := tableCheck(cfg.Postgres.Tables)
+	mapper, err := event.NewMapper(wire.EventTables(cfg.Postgres.Tables))
 	if err != nil {
 		return &cli.Exit{Code: cli.Usage, Err: err}
 	}
 	opt := setup.Options{
-		Slot: cfg.Postgres.Slot, Publication: cfg.Postgres.Publication, Tables: slotTables(cfg.Postgres.Tables),
-		CreateTables: f.createTable, Payload: f.payload, Failover: f.failover, Wait: f.wait, CheckTable: check,
+		Slot: cfg.Postgres.Slot, Publication: cfg.Postgres.Publication, Tables: wire.SlotTables(cfg.Postgres.Tables),
+		CreateTables: f.createTable, Payload: f.payload, Failover: f.failover, Wait: f.wait, CheckTable: wire.Fits(mapper),
 	}
 	if f.print {
 		return a.printSQL(opt)
@@ -153,45 +153,6 @@ func shellQuote(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-func slotTables(tables []config.Table) []slot.Table {
-	list := make([]slot.Table, len(tables))
-	for i, t := range tables {
-		list[i] = slot.Table{Schema: t.Schema, Name: t.Name}
-	}
-	return list
-}
-
-// tableCheck says what run would say of a table at its first row.
-func tableCheck(tables []config.Table) (func(*slot.Definition) error, error) {
-	mapper, err := event.NewMapper(eventTables(tables))
-	if err != nil {
-		return nil, err
-	}
-	return func(def *slot.Definition) error {
-		index, ok := mapper.Lookup(def.Schema, def.Name)
-		if !ok {
-			return fmt.Errorf("table %s is not configured", def.Table)
-		}
-		rel := &decoder.Relation{OID: def.OID, Namespace: def.Schema, Name: def.Name}
-		for _, c := range def.Columns {
-			rel.Columns = append(rel.Columns, decoder.Column{Name: c.Name, TypeOID: c.TypeOID, TypeMod: c.TypeMod})
-		}
-		_, err := mapper.Compile(rel, index)
-		return err
-	}, nil
-}
-
-func eventTables(tables []config.Table) []event.Table {
-	list := make([]event.Table, len(tables))
-	for i, t := range tables {
-		list[i] = event.Table{Name: t.String(), Schema: t.Schema, Table: t.Name, Columns: event.Columns(t.Columns)}
-		for _, h := range t.Headers {
-			list[i].Headers = append(list[i].Headers, event.HeaderColumn(h))
-		}
-	}
-	return list
 }
 
 // setupExit gives an error of slot, publication or server its exit code: what

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -65,6 +66,8 @@ func (a *app) run(cmd *cobra.Command) error {
 	case err == nil:
 		log.Info("stopped")
 		return nil
+	case isSetup(err):
+		return &cli.Exit{Code: cli.Usage, Err: err}
 	case relay.NeedsDecision(err):
 		return &cli.Exit{Code: cli.Decision, Err: err}
 	default:
@@ -96,4 +99,9 @@ func signals(ctx context.Context, log *zap.Logger) (intake, hard context.Context
 		close(done)
 		kill(nil)
 	}
+}
+
+func isSetup(err error) bool {
+	_, ok := errors.AsType[*relay.SetupError](err)
+	return ok
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/walpost/walpost/internal/cli"
 	"github.com/walpost/walpost/internal/config"
 	"github.com/walpost/walpost/internal/pg"
+	"github.com/walpost/walpost/internal/wire"
 	"github.com/walpost/walpost/slot"
 )
 
@@ -92,7 +93,7 @@ func lookAt(ctx context.Context, cfg *pgx.ConnConfig, c *config.Config) (*status
 	}
 	s.at = s.info.ServerTime.UTC()
 	s.slotErr = slot.CheckSlot(s.info, cfg.Database)
-	s.published, err = slot.CheckPublication(ctx, conn, c.Postgres.Publication, slotTables(c.Postgres.Tables))
+	s.published, err = slot.CheckPublication(ctx, conn, c.Postgres.Publication, wire.SlotTables(c.Postgres.Tables))
 	if _, definite := errors.AsType[*slot.Error](err); err != nil && !definite {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ type kind struct {
 	action action
 	state  State
 	reason string // for readiness and metrics
+	setup  bool   // before the first session it is a fault of the set-up
 }
 
 // classify says what the end of a session means. What the connection does is
@@ -34,40 +35,49 @@ func classify(err error) kind {
 	var gap *gapError
 	switch {
 	case err == nil:
-		return kind{reconnect, Starting, "stream_ended"}
+		return kind{reconnect, Starting, "stream_ended", false}
 	case errors.Is(err, slot.ErrInUse):
-		return kind{waitForSlot, WaitingForSlot, "waiting_for_slot"}
+		return kind{waitForSlot, WaitingForSlot, "waiting_for_slot", false}
 	case errors.Is(err, slot.ErrNotFound):
-		return kind{giveUp, Stopped, "slot_missing"}
+		return kind{giveUp, Stopped, "slot_missing", false}
 	case errors.Is(err, slot.ErrLost):
-		return kind{giveUp, Stopped, "slot_lost"}
+		return kind{giveUp, Stopped, "slot_lost", false}
 	case errors.Is(err, slot.ErrForeign):
-		return kind{giveUp, Stopped, "foreign_history"}
+		return kind{giveUp, Stopped, "foreign_history", false}
 	case errors.Is(err, slot.ErrUnfit):
-		return kind{giveUp, Stopped, "slot_unfit"}
+		return kind{giveUp, Stopped, "slot_unfit", false}
 	case errors.As(err, &gap):
-		return kind{giveUp, Stopped, "gap"}
+		return kind{giveUp, Stopped, "gap", false}
 	case errors.Is(err, slot.ErrPublication):
-		return kind{hold, Holding, "publication"}
+		return kind{hold, Holding, "publication", true}
 	case errors.Is(err, slot.ErrTable):
-		return kind{hold, Holding, "table"}
+		return kind{hold, Holding, "table", true}
 	case errors.Is(err, slot.ErrServer):
-		return kind{hold, Holding, "server_setting"}
+		return kind{hold, Holding, "server_setting", true}
 	case errors.Is(err, slot.ErrDenied):
-		return kind{hold, Holding, "not_permitted"}
+		return kind{hold, Holding, "not_permitted", false}
 	case errors.Is(err, slot.ErrProtocol):
-		return kind{hold, Holding, "protocol"}
+		return kind{hold, Holding, "protocol", false}
 	case errors.As(err, &decodeErr):
-		return kind{hold, Holding, "decode"}
+		return kind{hold, Holding, "decode", false}
 	case errors.As(err, &reject), errors.As(err, &unknown):
-		return kind{hold, Holding, "mapping"}
+		return kind{hold, Holding, "mapping", false}
 	case slot.IsPassing(err):
-		return kind{reconnect, Holding, "postgres_unreachable"}
+		return kind{reconnect, Holding, "postgres_unreachable", false}
 	default:
-		return kind{hold, Holding, "postgres_refuses"}
+		return kind{hold, Holding, "postgres_refuses", false}
 	}
 }
 
 // NeedsDecision says that Run ended because of something that only a person can
 // decide: the slot is missing, lost, foreign or unfit.
 func NeedsDecision(err error) bool { return classify(err).action == giveUp }
+
+// SetupError is what Run returns when publication, table or server are not set
+// up for it, and never were while it ran. The cause has the hint.
+type SetupError struct{ Err error }
+
+func (e *SetupError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *SetupError) Unwrap() error { return e.Err }

@@ -184,6 +184,9 @@ func (r *Relay) sessions(intake, delivery context.Context) error {
 			err = broken // which is why the stream was closed
 		}
 		kind := classify(err)
+		if r.expected == nil && kind.setup {
+			return &SetupError{err} // nothing has begun: say so to whoever starts us
+		}
 		r.status.set(r.now(), kind.state, kind.reason, err)
 		var wait time.Duration
 		switch kind.action {

@@ -192,7 +192,7 @@ func planTables(ctx context.Context, conn *pgx.Conn, opt Options) (steps []step,
 		s := step{Step: Step{Name: "table", Object: t.String(), State: Unchanged}}
 		switch {
 		case def != nil:
-			if err := checkTable(opt, def); err != nil {
+			if err := def.Check(opt.CheckTable); err != nil {
 				return nil, nil, err
 			}
 		case !opt.CreateTables:
@@ -214,30 +214,6 @@ func planTables(ctx context.Context, conn *pgx.Conn, opt Options) (steps []step,
 		steps = append(steps, s)
 	}
 	return steps, missing, nil
-}
-
-func checkTable(opt Options, def *slot.Definition) error {
-	if !def.Persistent {
-		return &slot.Error{
-			Kind: slot.ErrTable,
-			Text: "table " + def.String() + " is unlogged or temporary: its changes never reach the WAL",
-			Way:  "alter table " + pg.QuoteQualified(def.Schema, def.Name) + " set logged",
-		}
-	}
-	if opt.CheckTable == nil {
-		return nil
-	}
-	if err := opt.CheckTable(def); err != nil {
-		e := &slot.Error{Kind: slot.ErrTable, Text: err.Error(), Err: err}
-		if h, ok := errors.AsType[interface {
-			error
-			Hint() string
-		}](err); ok {
-			e.Way = h.Hint()
-		}
-		return e
-	}
-	return nil
 }
 
 // guardStatements makes what the triggers need, where it is missing.

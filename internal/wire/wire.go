@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/walpost/walpost/decoder"
 	"github.com/walpost/walpost/internal/admin"
 	"github.com/walpost/walpost/internal/config"
 	"github.com/walpost/walpost/internal/event"
@@ -49,7 +50,7 @@ func New(opt Options) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	mapper, err := event.NewMapper(mapping(cfg.Postgres.Tables))
+	mapper, err := event.NewMapper(EventTables(cfg.Postgres.Tables))
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func New(opt Options) (*Instance, error) {
 	m := metrics.New(metrics.Options{Slot: cfg.Postgres.Slot, Version: opt.Version, Revision: opt.Revision})
 	instance := strings.ReplaceAll(uuid.NewString(), "-", "")[:12]
 	name := "walpost/" + cfg.Postgres.Slot + "/" + instance
-	w := &wiring{opt: opt, conn: conn, name: name, tables: tables(cfg.Postgres.Tables), metrics: m}
+	w := &wiring{opt: opt, conn: conn, name: name, tables: SlotTables(cfg.Postgres.Tables), fits: Fits(mapper), metrics: m}
 	r, err := relay.New(relay.Options{
 		SlotName:     cfg.Postgres.Slot,
 		Instance:     instance,
@@ -127,6 +128,7 @@ type wiring struct {
 	conn    *pgx.ConnConfig
 	name    string // application_name
 	tables  []slot.Table
+	fits    func(*slot.Definition) error
 	metrics *metrics.Metrics
 }
 
@@ -134,7 +136,7 @@ func (w *wiring) open(ctx context.Context, known slot.History, expected *slot.Pu
 	p := &w.opt.Config.Postgres
 	s, err := slot.Open(ctx, slot.StreamOptions{
 		Config: w.conn, Slot: p.Slot, Publication: p.Publication, Application: w.name,
-		Known: known, Tables: w.tables, Expected: expected,
+		Known: known, Tables: w.tables, Expected: expected, Fits: w.fits,
 		StatusInterval: p.StatusInterval, ConfirmInterval: p.ConfirmInterval, Log: w.opt.Log,
 	})
 	if err != nil {
@@ -187,31 +189,42 @@ func (w *wiring) sink(acked func([]sink.Ack)) (sink.Sink, error) {
 	return s, nil
 }
 
-func tables(configured []config.Table) []slot.Table {
-	var list []slot.Table
-	for _, t := range configured {
-		list = append(list, slot.Table{Schema: t.Schema, Name: t.Name})
+// SlotTables are the configured tables as the catalog names them.
+func SlotTables(configured []config.Table) []slot.Table {
+	list := make([]slot.Table, len(configured))
+	for i, t := range configured {
+		list[i] = slot.Table{Schema: t.Schema, Name: t.Name}
 	}
 	return list
 }
 
-func mapping(configured []config.Table) []event.Table {
-	var list []event.Table
-	for _, t := range configured {
-		m := event.Table{
-			Name: t.Schema + "." + t.Name, Schema: t.Schema, Table: t.Name,
-			Columns: event.Columns{
-				ID: t.Columns.ID, AggregateType: t.Columns.AggregateType, AggregateID: t.Columns.AggregateID,
-				Type: t.Columns.Type, Payload: t.Columns.Payload,
-				Timestamp: t.Columns.Timestamp, Partition: t.Columns.Partition,
-			},
-		}
+// EventTables are the configured tables with their mapping.
+func EventTables(configured []config.Table) []event.Table {
+	list := make([]event.Table, len(configured))
+	for i, t := range configured {
+		list[i] = event.Table{Name: t.String(), Schema: t.Schema, Table: t.Name, Columns: event.Columns(t.Columns)}
 		for _, h := range t.Headers {
-			m.Headers = append(m.Headers, event.HeaderColumn{Column: h.Column, Name: h.Name, Required: h.Required})
+			list[i].Headers = append(list[i].Headers, event.HeaderColumn(h))
 		}
-		list = append(list, m)
 	}
 	return list
+}
+
+// Fits says of a table in the catalog what the mapper would say of it at its
+// first row.
+func Fits(mapper *event.Mapper) func(*slot.Definition) error {
+	return func(def *slot.Definition) error {
+		index, ok := mapper.Lookup(def.Schema, def.Name)
+		if !ok {
+			return fmt.Errorf("table %s is not configured", def.Table)
+		}
+		rel := &decoder.Relation{OID: def.OID, Namespace: def.Schema, Name: def.Name}
+		for _, c := range def.Columns {
+			rel.Columns = append(rel.Columns, decoder.Column{Name: c.Name, TypeOID: c.TypeOID, TypeMod: c.TypeMod})
+		}
+		_, err := mapper.Compile(rel, index)
+		return err
+	}
 }
 
 // ErrStopped is the cause with which a signal ends intake.
