@@ -76,12 +76,12 @@ func TestFixtures(t *testing.T) {
 			`set --brokers or WALPOST_BROKERS to host:port`,
 		},
 		"dsn-at-in-password": {
-			`walpost.yaml:4: postgres.dsn: the connection string has an @ in its host`,
-			`write postgres://user@host:5432/database or "host=… dbname=… user=…"; in a URL, percent-encode @ : / ? # % in user and password`,
+			`walpost.yaml:4: postgres.dsn: the DSN cannot be read: a host name holds a character that none can have`,
+			`write it as "postgres://user@host:5432/database?sslmode=verify-full" or "host=… dbname=… user=…"; in a URL, escape : / ? # @ of a password as %3A %2F %3F %23 %40`,
 		},
 		"dsn-broken": {
-			`walpost.yaml:4: postgres.dsn: the connection string has an invalid port`,
-			`write postgres://user@host:5432/database or "host=… dbname=… user=…"; in a URL, percent-encode @ : / ? # % in user and password`,
+			`walpost.yaml:4: postgres.dsn: the DSN cannot be read: the port is not a number`,
+			`write it as "postgres://user@host:5432/database?sslmode=verify-full" or "host=… dbname=… user=…"; in a URL, escape : / ? # @ of a password as %3A %2F %3F %23 %40`,
 		},
 		"dsn-file-empty": {
 			`walpost.yaml:4: postgres.dsn_file: testdata/empty.txt is empty`,
@@ -92,20 +92,20 @@ func TestFixtures(t *testing.T) {
 			`name a file that exists and can be read`,
 		},
 		"dsn-jdbc": {
-			`walpost.yaml:4: postgres.dsn: the connection string is not a PostgreSQL URL but a JDBC one`,
-			`remove jdbc: in front, and put user and password before the host: postgres://user@host:5432/database`,
+			`walpost.yaml:4: postgres.dsn: the DSN cannot be read: it is a JDBC URL: remove jdbc: in front, and put user and password before the host`,
+			`write it as "postgres://user@host:5432/database?sslmode=verify-full" or "host=… dbname=… user=…"; in a URL, escape : / ? # @ of a password as %3A %2F %3F %23 %40`,
 		},
 		"dsn-keywords-broken": {
-			`walpost.yaml:4: postgres.dsn: the connection string cannot be read`,
-			`write postgres://user@host:5432/database or "host=… dbname=… user=…"; in a URL, percent-encode @ : / ? # % in user and password`,
+			`walpost.yaml:4: postgres.dsn: the DSN cannot be read: it is neither a URL nor a list of keyword=value`,
+			`write it as "postgres://user@host:5432/database?sslmode=verify-full" or "host=… dbname=… user=…"; in a URL, escape : / ? # @ of a password as %3A %2F %3F %23 %40`,
 		},
 		"dsn-other": {
-			`walpost.yaml:4: postgres.dsn: the connection string is not a PostgreSQL URL`,
-			`write postgres://user@host:5432/database or "host=… dbname=… user=…"; in a URL, percent-encode @ : / ? # % in user and password`,
+			`walpost.yaml:4: postgres.dsn: the DSN cannot be read: it does not begin with postgres://`,
+			`write it as "postgres://user@host:5432/database?sslmode=verify-full" or "host=… dbname=… user=…"; in a URL, escape : / ? # @ of a password as %3A %2F %3F %23 %40`,
 		},
 		"dsn-sslmode": {
-			`walpost.yaml:4: postgres.dsn: the connection string has an unknown sslmode`,
-			`use disable, allow, prefer, require, verify-ca or verify-full`,
+			`walpost.yaml:4: postgres.dsn: the DSN cannot be read: sslmode is none of disable, allow, prefer, require, verify-ca, verify-full`,
+			`write it as "postgres://user@host:5432/database?sslmode=verify-full" or "host=… dbname=… user=…"; in a URL, escape : / ? # @ of a password as %3A %2F %3F %23 %40`,
 		},
 		"dsn-twice": {
 			`walpost.yaml:4: postgres.dsn and postgres.dsn_file on line 5 are both set`,

@@ -269,7 +269,7 @@ func TestFaultsOutsideTheFile(t *testing.T) {
 		},
 		"broken secret from a file": {
 			world{environ: []string{"WALPOST_DSN_FILE=dsn"}, files: map[string]string{"dsn": "postgres://u:hunter2@[::1/x"}},
-			[]string{"WALPOST_DSN_FILE: the connection string cannot be read", dsnWay},
+			[]string{"WALPOST_DSN_FILE: the DSN cannot be read: it is neither a URL nor a list of keyword=value", `write it as "postgres://user@host:5432/database?sslmode=verify-full" or "host=… dbname=… user=…"; in a URL, escape : / ? # @ of a password as %3A %2F %3F %23 %40`},
 		},
 		"configuration file": {
 			world{args: []string{"--config=x"}},

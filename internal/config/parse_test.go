@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -129,12 +131,16 @@ func TestDSNFaultsNeverQuote(t *testing.T) {
 		"hunter2://db",
 		"jdbc:postgresql://db/shop?password=hunter2",
 	} {
-		bad := parseDSN(dsn)
-		if bad == nil {
-			t.Errorf("%s: got no fault", dsn)
+		_, err := Load(Sources{
+			Environ:  []string{"WALPOST_DSN=" + dsn},
+			ReadFile: func(string) ([]byte, error) { return nil, os.ErrNotExist },
+		})
+		list, ok := errors.AsType[Errors](err)
+		if !ok || len(list) != 1 {
+			t.Errorf("%s: got %v, want one fault", dsn, err)
 			continue
 		}
-		for _, line := range []string{bad.what, bad.way} {
+		for _, line := range []string{list[0].Text, list[0].Way} {
 			if len(line) == 0 || strings.Contains(line, "hunter2") {
 				t.Errorf("%s: got line %q", dsn, line)
 			}

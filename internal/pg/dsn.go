@@ -44,6 +44,9 @@ var hostName = regexp.MustCompile(`^(/.*|[\pL\pN._:%-]+)$`)
 // from libpq's PG* variables, the service file and the password file. The
 // error never quotes the DSN.
 func ParseDSN(dsn string) (*pgx.ConnConfig, error) {
+	if strings.HasPrefix(dsn, "jdbc:postgresql://") {
+		return nil, badDSN("it is a JDBC URL: remove jdbc: in front, and put user and password before the host")
+	}
 	if scheme, _, ok := strings.Cut(dsn, "://"); ok && scheme != "postgres" && scheme != "postgresql" && !strings.ContainsAny(scheme, "= ") {
 		return nil, badDSN("it does not begin with postgres://")
 	}
