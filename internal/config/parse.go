@@ -37,10 +37,7 @@ func parseText(at any, text string) *fault {
 	case *time.Duration:
 		*p, bad = parseDuration(text)
 	case *[]string:
-		*p = nil
-		for _, item := range splitList(text) {
-			*p = append(*p, item)
-		}
+		*p = splitList(text)
 	case *map[string]string:
 		*p, bad = parsePairs(text)
 	case *[]Table:

@@ -233,7 +233,6 @@ type kafka struct {
 	acked   func([]sink.Ack)
 	mu      sync.Mutex
 	records []sink.Record
-	done    int
 	auto    bool
 	status  sink.Status
 	refuse  error
