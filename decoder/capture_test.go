@@ -1,3 +1,5 @@
+//go:build capture
+
 package decoder
 
 import (
@@ -136,16 +138,17 @@ const captureCopy = `01942f5e-0000-7000-8000-000000000801	order	o-1	copied	{"i":
 01942f5e-0000-7000-8000-000000000803	order	o-3	copied	{"i":3}
 `
 
-// TestCapture refreshes what the other tests read, it tests nothing: it writes testdata/wal/pgNN.bin from the server of WALPOST_TEST_DSN,
-// a superuser's, with wal_level=logical. It makes a database of its own and
-// drops it again. Run it once per major version, then the other tests:
+// TestCapture is a tool, not a test, and is only built with the tag capture: it
+// writes testdata/wal/pgNN.bin from the server of WALPOST_TEST_DSN, a
+// superuser's, with wal_level=logical. It makes a database of its own and drops
+// it again. Run it once per major version, then let the tests render the files:
 //
-//	WALPOST_TEST_DSN=… go test ./decoder -run TestCapture -update
+//	WALPOST_TEST_DSN=… go test -tags capture ./decoder -run TestCapture
 //	go test ./decoder -run TestServers -update
 func TestCapture(t *testing.T) {
 	dsn := os.Getenv("WALPOST_TEST_DSN")
-	if !*update || dsn == "" {
-		t.Skip("captures only with -update and WALPOST_TEST_DSN; the committed files are replayed by TestServers")
+	if dsn == "" {
+		t.Fatal("set WALPOST_TEST_DSN to the server to capture from")
 	}
 	ctx := context.Background()
 	admin := connect(t, dsn, "", false)

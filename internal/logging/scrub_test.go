@@ -45,7 +45,7 @@ func FuzzScrub(f *testing.F) {
 	f.Add("p@ss:w/ord'")
 	f.Fuzz(func(t *testing.T, password string) {
 		if len(password) < 4 || strings.ContainsAny(password, " \t\n\r\v\f'\"`&*") || strings.ContainsFunc(password, func(r rune) bool { return r < ' ' || r > '~' }) {
-			t.Skip()
+			return // cannot stand unquoted in a connection string
 		}
 		for _, text := range []string{
 			"postgres://walpost:" + password + "@db/shop",
