@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,7 +168,7 @@ func (w *wiring) sink(acked func([]sink.Ack)) (sink.Sink, error) {
 	}
 	s, err := sink.New(sink.Options{
 		Brokers:  cfg.Kafka.Brokers,
-		ClientID: cfg.Kafka.ClientID,
+		ClientID: cmp.Or(cfg.Kafka.ClientID, "walpost-"+cfg.Postgres.Slot),
 		Security: sink.Security{
 			TLS: tlsConfig, Mechanism: cfg.Kafka.SASL.Mechanism,
 			Username: cfg.Kafka.SASL.Username, Password: cfg.Kafka.SASL.Password,
