@@ -29,8 +29,9 @@ type rig struct {
 	ctx     context.Context // ends with the test
 	network *network
 	counts  *counts
-	stop    func() error // cancels Run and returns its error
-	done    chan error   // Run's error
+	stop    func() error  // cancels Run and returns its error
+	ended   chan struct{} // closed when Run has returned
+	runErr  error         // what it returned
 
 	mu    sync.Mutex
 	acked map[uint64]int // per transaction
@@ -63,7 +64,7 @@ func newRig(t testing.TB, c *kfake.Cluster, change func(*Options)) *rig {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
-	r := &rig{cluster: c, ctx: ctx, network: &network{}, counts: newCounts(), acked: make(map[uint64]int), done: make(chan error, 1)}
+	r := &rig{cluster: c, ctx: ctx, network: &network{}, counts: newCounts(), acked: make(map[uint64]int), ended: make(chan struct{})}
 	opt := Options{
 		Brokers: c.ListenAddrs(), ClientID: "test", RequestTimeout: 5 * time.Second,
 		Observer: r.counts, Dial: r.network.dial,
@@ -92,11 +93,15 @@ func newRig(t testing.TB, c *kfake.Cluster, change func(*Options)) *rig {
 func (r *rig) start(t testing.TB) *rig {
 	t.Helper()
 	ctx, cancel := context.WithCancel(r.ctx)
-	go func() { r.done <- r.Run(ctx) }()
-	r.stop = sync.OnceValue(func() error {
+	go func() {
+		defer close(r.ended)
+		r.runErr = r.Run(ctx)
+	}()
+	r.stop = func() error {
 		cancel()
-		return <-r.done
-	})
+		<-r.ended
+		return r.runErr
+	}
 	t.Cleanup(func() { _ = r.stop() })
 	return r
 }
@@ -108,8 +113,8 @@ func (r *rig) until(t testing.TB, what string, ok func() bool) {
 	defer tick.Stop()
 	for !ok() {
 		select {
-		case err := <-r.done:
-			t.Fatalf("%s: Run() = %v", what, err)
+		case <-r.ended:
+			t.Fatalf("%s: Run() = %v", what, r.runErr)
 		case <-r.ctx.Done():
 			t.Fatalf("%s: not in time; %d acked; status %+v", what, r.ackedTotal(), r.Status())
 		case <-tick.C:

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,7 +167,7 @@ func (w *wiring) sink(acked func([]sink.Ack)) (sink.Sink, error) {
 	}
 	s, err := sink.New(sink.Options{
 		Brokers:  cfg.Kafka.Brokers,
-		ClientID: cmp.Or(cfg.Kafka.ClientID, "walpost-"+cfg.Postgres.Slot),
+		ClientID: cfg.Kafka.ClientID,
 		Security: sink.Security{
 			TLS: tlsConfig, Mechanism: cfg.Kafka.SASL.Mechanism,
 			Username: cfg.Kafka.SASL.Username, Password: cfg.Kafka.SASL.Password,
