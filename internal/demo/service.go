@@ -229,10 +229,13 @@ func (s *Service) write(ctx context.Context, conn *pgx.Conn, t *transaction) err
 			err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
 				// The last order is locked already.
 				id, err := s.event(ctx, tx, t.orders[len(t.orders)-1])
+				if err != nil {
+					return err
+				}
 				t.undone = append(t.undone, id)
-				return errors.Join(err, errUndo)
+				return errUndo
 			})
-			if !only(err, errUndo) {
+			if !errors.Is(err, errUndo) {
 				return err
 			}
 		}
@@ -241,7 +244,7 @@ func (s *Service) write(ctx context.Context, conn *pgx.Conn, t *transaction) err
 		}
 		return nil
 	})
-	if !t.keep && only(err, errUndo) {
+	if errors.Is(err, errUndo) {
 		t.undone, t.written = append(t.undone, t.written...), nil
 		return nil
 	}

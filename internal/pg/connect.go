@@ -79,6 +79,7 @@ func prepare(cfg *pgconn.Config, application string) {
 			}
 		}
 	}
+	cfg.DialFunc = dial
 	maps.Copy(cfg.RuntimeParams, pinned)
 	cfg.RuntimeParams["application_name"] = application
 }

@@ -235,7 +235,7 @@ type kafka struct {
 	records []sink.Record
 	auto    bool
 	status  sink.Status
-	refuse  error
+	full    chan struct{} // when set, the second Submit waits for it
 }
 
 func (k *kafka) Run(ctx context.Context) error {
@@ -243,17 +243,26 @@ func (k *kafka) Run(ctx context.Context) error {
 	return nil
 }
 
-func (k *kafka) Submit(_ context.Context, r *sink.Record) error {
+func (k *kafka) Submit(ctx context.Context, r *sink.Record) error {
 	k.mu.Lock()
+	if full := k.full; full != nil && len(k.records) > 0 {
+		k.mu.Unlock()
+		select {
+		case <-full:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		k.mu.Lock()
+	}
 	c := *r
 	c.Key, c.Value = append([]byte(nil), r.Key...), append([]byte(nil), r.Value...)
 	k.records = append(k.records, c)
-	auto, err := k.auto, k.refuse
+	auto := k.auto
 	k.mu.Unlock()
 	if auto {
 		k.acked([]sink.Ack{{Tx: r.Tag.Tx, N: 1, Topic: r.Topic}})
 	}
-	return err
+	return nil
 }
 
 func (k *kafka) Status() sink.Status {

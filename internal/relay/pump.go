@@ -147,6 +147,8 @@ func (p *pump) change(intake, delivery context.Context, c *decoder.Change) error
 		return p.insert(intake, delivery, c)
 	case decoder.KindUpdate, decoder.KindDelete, decoder.KindTruncate:
 		p.relay.ignored("not_insert")
+	case decoder.KindStreamAbort:
+		p.relay.ignored("stream_abort")
 	case decoder.KindMessage:
 		p.relay.ignored("other_prefix")
 	}

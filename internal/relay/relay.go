@@ -178,7 +178,10 @@ func (r *Relay) sessions(intake, delivery context.Context) error {
 	for intake.Err() == nil {
 		err := r.session(intake, delivery, func() { passing.Reset(); permanent.Reset() })
 		if intake.Err() != nil {
-			return err
+			if errors.Is(err, ErrDrainIncomplete) || NeedsDecision(err) {
+				return err
+			}
+			return nil // a stream that ends with us is nothing to complain of
 		}
 		if broken := r.publicationError(); broken != nil {
 			err = broken // which is why the stream was closed
@@ -226,8 +229,10 @@ func (r *Relay) session(intake, delivery context.Context, connected func()) erro
 	r.log.Info("streaming", zap.String("slot", r.opt.SlotName), zap.Stringer("lsn", stream.History().LSN),
 		zap.String("system_id", stream.History().SystemID), zap.Int32("timeline", stream.History().Timeline))
 
+	pumping, stopPump := context.WithCancelCause(delivery)
+	defer stopPump(errStopped)
 	ended := make(chan error, 1)
-	go func() { ended <- r.pump.run(intake, delivery, stream) }()
+	go func() { ended <- r.pump.run(intake, pumping, stream) }()
 	for {
 		select {
 		case err := <-ended:
@@ -243,18 +248,19 @@ func (r *Relay) session(intake, delivery context.Context, connected func()) erro
 			}
 		case <-intake.Done():
 			r.status.set(r.now(), Draining, "", nil)
-			err := r.drain(delivery)
+			if err := r.drain(delivery); err != nil {
+				stopPump(err) // it may wait for room in the sink for ever
+				stream.Abort()
+				<-ended
+				return err
+			}
 			closing, cancel := context.WithTimeout(context.WithoutCancel(intake), 2*time.Second)
-			closeErr := stream.Close(closing)
+			err := stream.Close(closing)
 			cancel()
-			pumpErr := <-ended
-			if err == nil && closeErr != nil && !errors.Is(pumpErr, slot.ErrClosed) {
-				r.log.Warn("replication stream not closed in good order", zap.Error(closeErr), zap.NamedError("pump", pumpErr))
+			if pumpErr := <-ended; err != nil && !errors.Is(pumpErr, slot.ErrClosed) {
+				r.log.Warn("replication stream not closed in good order", zap.Error(err), zap.NamedError("pump", pumpErr))
 			}
-			if err == nil {
-				err = context.Cause(delivery) // the sink's fatal error, if that is why
-			}
-			return err
+			return nil
 		}
 	}
 }

@@ -281,3 +281,19 @@ func TestSnapshotShowsTheSinksPoison(t *testing.T) {
 		t.Errorf("poison %+v", p)
 	}
 }
+
+// TestDrainTimeoutEndsAPumpThatWaitsForRoom: the sink takes no more records and
+// acks none.
+func TestDrainTimeoutEndsAPumpThatWaitsForRoom(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.relay.opt.DrainTimeout = time.Millisecond
+	b.kafka.full = make(chan struct{})
+	b.start()
+	b.commit(row{"1", "a", "one"}, row{"2", "a", "two"})
+	b.awaitRecords(1)
+	b.stop(nil)
+	if err := b.result(); !errors.Is(err, ErrDrainIncomplete) {
+		t.Errorf("got %v, want ErrDrainIncomplete", err)
+	}
+}
