@@ -19,16 +19,16 @@ type Fault string
 
 // The faults.
 const (
-	Missing    Fault = "missing"      // committed, not in the topic
-	Doubled    Fault = "doubled"      // more than once in the topic
-	OutOfOrder Fault = "out of order" // behind a later one of its aggregate, or in another partition
-	Altered    Fault = "altered"      // another key or payload
-	RolledBack Fault = "rolled back"  // in the topic, but never committed
-	Foreign    Fault = "foreign"      // nobody knows it
+	Missing     Fault = "missing"      // committed, not in the topic
+	Doubled     Fault = "doubled"      // more than once in the topic
+	OutOfOrder  Fault = "out of order" // behind a later one of its aggregate, or in another partition
+	Altered     Fault = "altered"      // another key or payload
+	Uncommitted Fault = "uncommitted"  // in the topic, and was rolled back
+	Foreign     Fault = "foreign"      // in the topic, and nobody knows it
 )
 
 // Faults lists all of them.
-func Faults() []Fault { return []Fault{Missing, Doubled, OutOfOrder, Altered, RolledBack, Foreign} }
+func Faults() []Fault { return []Fault{Missing, Doubled, OutOfOrder, Altered, Uncommitted, Foreign} }
 
 // Report is the outcome of a check.
 type Report struct {
@@ -71,7 +71,7 @@ func Check(committed []Event, rolledBack map[string]bool, records []topic.Record
 		at, known := position[string(id)]
 		switch {
 		case !known && rolledBack[string(id)]:
-			r.fault(RolledBack, "event %s at %s", id, where)
+			r.fault(Uncommitted, "event %s at %s", id, where)
 			continue
 		case !known:
 			r.fault(Foreign, "event %q with key %q at %s", id, rec.Key, where)
