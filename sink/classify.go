@@ -113,7 +113,7 @@ func classify(err error) verdict {
 		return verdict{class: Passing, reason: "connection_refused", refresh: true, way: "check that the broker runs and that kafka.brokers names its listener"}
 	default:
 		return verdict{class: Passing, reason: "connection", unknown: true, refresh: true,
-			way: "if this lasts, the listener may expect TLS or SASL (kafka.tls, kafka.sasl)"}
+			way: "if this lasts, the listener may expect TLS or SASL, or none where they are set (kafka.tls, kafka.sasl)"}
 	}
 }
 

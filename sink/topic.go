@@ -141,8 +141,9 @@ func (k *Kafka) updateMetadata(ctx context.Context) (incomplete bool, err error)
 		}
 	}
 	k.mu.Unlock()
-	for _, name := range missing {
-		k.createTopic(ctx, name)
+	if len(missing) > 0 {
+		// The others come next time, so that leaders are looked at in between.
+		k.createTopics(ctx, missing[:min(len(missing), createAtOnce)])
 		k.askMetadata()
 	}
 	return incomplete, nil
@@ -295,33 +296,46 @@ func (k *Kafka) holdTopic(t *topic, err error) {
 	t.hold.Err = failure(t.name, -1, v, detail)
 }
 
-// createTopic makes a missing topic.
-func (k *Kafka) createTopic(ctx context.Context, name string) {
+// createAtOnce bounds the topics of one request: a controller refuses what makes
+// more than 10,000 partitions at once.
+const createAtOnce = 50
+
+// createTopics makes missing topics in one request. The client library waits
+// after each request until it knows the new topics' leaders, which would take a
+// minute for a thousand of them one by one.
+func (k *Kafka) createTopics(ctx context.Context, names []string) {
 	call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
 	defer cancel()
 	policy := &k.opt.Topics
-	config := kafka.TopicConfig{Topic: name, NumPartitions: policy.Partitions, ReplicationFactor: policy.ReplicationFactor}
-	if config.NumPartitions == 0 {
-		config.NumPartitions = -1
+	configs := make([]kafka.TopicConfig, len(names))
+	for i, name := range names {
+		c := kafka.TopicConfig{Topic: name, NumPartitions: policy.Partitions, ReplicationFactor: policy.ReplicationFactor}
+		if c.NumPartitions == 0 {
+			c.NumPartitions = -1
+		}
+		if c.ReplicationFactor == 0 {
+			c.ReplicationFactor = -1
+		}
+		for key, value := range policy.Configs {
+			c.ConfigEntries = append(c.ConfigEntries, kafka.ConfigEntry{ConfigName: key, ConfigValue: value})
+		}
+		configs[i] = c
 	}
-	if config.ReplicationFactor == 0 {
-		config.ReplicationFactor = -1
-	}
-	for key, value := range policy.Configs {
-		config.ConfigEntries = append(config.ConfigEntries, kafka.ConfigEntry{ConfigName: key, ConfigValue: value})
-	}
-	resp, err := k.client.CreateTopics(call, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{config}})
-	if err == nil {
-		err = resp.Errors[name]
-	}
+	resp, callErr := k.client.CreateTopics(call, &kafka.CreateTopicsRequest{Topics: configs})
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err == nil || errors.Is(err, kafka.TopicAlreadyExists) {
-		k.log.Info("topic created", zap.String("topic", name))
-		return
+	for _, name := range names {
+		err := callErr
+		if err == nil {
+			err = resp.Errors[name]
+		}
+		if err == nil || errors.Is(err, kafka.TopicAlreadyExists) {
+			k.log.Info("topic created", zap.String("topic", name))
+			continue
+		}
+		t := k.topics[name]
+		t.tries++
+		t.next = time.Now().Add(k.timing.backoff(classify(err).class, t.tries))
+		k.holdTopic(t, fmt.Errorf("create topic: %w", err))
 	}
-	t := k.topics[name]
-	t.tries++
-	t.next = time.Now().Add(k.timing.backoff(classify(err).class, t.tries))
-	k.holdTopic(t, fmt.Errorf("create topic: %w", err))
 }
