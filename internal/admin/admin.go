@@ -2,9 +2,10 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"time"
@@ -13,6 +14,13 @@ import (
 
 	"github.com/walpost/walpost/internal/metrics"
 	"github.com/walpost/walpost/internal/relay"
+)
+
+const (
+	// patience with a look at the relay, which takes microseconds. A probe whose
+	// own timeout is shorter gets no answer, which means the same to it.
+	patience = 2 * time.Second
+	grace    = time.Second // of answers under way at the end
 )
 
 // Options of a Server; all but Log are required.
@@ -30,6 +38,8 @@ type Server struct {
 	log      *zap.Logger
 	listener net.Listener
 	http     *http.Server
+	alive    *look[error]
+	snapshot *look[relay.Snapshot]
 }
 
 // ListenError says that the address cannot be used.
@@ -55,7 +65,11 @@ func New(opt Options) (*Server, error) {
 	if opt.Log == nil {
 		opt.Log = zap.NewNop()
 	}
-	s := &Server{opt: opt, log: opt.Log}
+	s := &Server{
+		opt: opt, log: opt.Log,
+		alive:    &look[error]{ask: opt.Live, patience: patience},
+		snapshot: &look[relay.Snapshot]{ask: opt.Snapshot, patience: patience},
+	}
 	opt.Metrics.Observe(func() metrics.Values { return values(opt.Snapshot()) })
 	listener, err := net.Listen("tcp", opt.Listen)
 	if err != nil {
@@ -69,6 +83,7 @@ func New(opt Options) (*Server, error) {
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       60 * time.Second,
 		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          s.stdlog(),
 	}
 	return s, nil
 }
@@ -76,18 +91,24 @@ func New(opt Options) (*Server, error) {
 // Addr is where the server listens.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Run serves until ctx ends.
+// Run serves until ctx ends; answers under way get a second to finish.
 func (s *Server) Run(ctx context.Context) error {
 	s.log.Info("admin listener", zap.String("address", s.Addr()))
+	closed := make(chan struct{}) // closed by the function below
 	stop := context.AfterFunc(ctx, func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer close(closed)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 		if s.http.Shutdown(closing) != nil {
 			_ = s.http.Close()
 		}
 	})
-	defer stop()
-	if err := s.http.Serve(s.listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+	err := s.http.Serve(s.listener)
+	if !stop() {
+		<-closed // Serve returns as soon as Shutdown begins
+	}
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		_ = s.http.Close()
 		return fmt.Errorf("admin listener: %w", err)
 	}
 	return nil
@@ -98,130 +119,28 @@ func (s *Server) Close() error { return s.listener.Close() }
 
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	get := func(path string, h http.HandlerFunc) { mux.HandleFunc("GET "+path, h) }
-	get("/livez", s.live)
-	get("/healthz", s.live)
-	get("/readyz", s.ready)
-	get("/startupz", func(w http.ResponseWriter, _ *http.Request) {
-		// The configuration was good, or nobody would listen here.
-		answer(w, http.StatusOK, map[string]any{"started": true})
-	})
-	mux.Handle("GET /metrics", s.opt.Metrics.Handler())
-	get("/status.json", local(func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, StatusFrom(s.opt.Snapshot()))
-	}))
-	// Manifests written for Debezium Server ask here.
-	get("/q/health/live", quarkus(s.live))
-	get("/q/health/ready", quarkus(s.ready))
+	for path, p := range map[string]probe{
+		"/livez":       s.live,
+		"/healthz":     s.live,
+		"/readyz":      s.ready,
+		"/startupz":    s.started,
+		"/status.json": s.status,
+		// Manifests written for Debezium Server ask here.
+		"/q/health/live":  probe(s.live).quarkus,
+		"/q/health/ready": probe(s.ready).quarkus,
+	} {
+		mux.Handle("GET "+path, p)
+	}
+	mux.Handle("GET /metrics", s.opt.Metrics.Handler(s.stdlog()))
+	mux.HandleFunc("/", s.nothing)
 	return mux
 }
 
-func (s *Server) live(w http.ResponseWriter, r *http.Request) {
-	// A deadlock would hang the look itself, and must show as not live.
-	result := make(chan error, 1)
-	go func() { result <- s.opt.Live() }()
-	timer := time.NewTimer(2 * time.Second)
-	defer timer.Stop()
-	var err error
-	select {
-	case err = <-result:
-	case <-timer.C:
-		err = errors.New("the status is locked")
-	case <-r.Context().Done():
-		return
+// stdlog is the logger in the form that net/http and the metrics handler take.
+func (s *Server) stdlog() *log.Logger {
+	l, err := zap.NewStdLogAt(s.log.Named("admin"), zap.WarnLevel)
+	if err != nil { // only for a level that does not exist
+		return log.New(io.Discard, "", 0)
 	}
-	if err != nil {
-		answer(w, http.StatusServiceUnavailable, map[string]any{"live": false, "reason": err.Error()})
-		return
-	}
-	answer(w, http.StatusOK, map[string]any{"live": true})
-}
-
-// readiness is the body of /readyz.
-type readiness struct {
-	Ready     bool      `json:"ready"`
-	State     string    `json:"state"`
-	Slot      string    `json:"slot"`
-	Reason    *string   `json:"reason"`
-	HolderPID *int32    `json:"holder_pid,omitempty"`
-	Since     time.Time `json:"since"`
-}
-
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	snapshot := s.opt.Snapshot()
-	body := readiness{
-		Ready: snapshot.Ready, State: string(snapshot.State), Slot: snapshot.SlotName,
-		Reason: text(snapshot.Reason), Since: snapshot.Since.UTC(),
-	}
-	if r.URL.Query().Get("standby") == "ok" {
-		body.Ready = snapshot.StandbyReady
-	}
-	if snapshot.State == relay.WaitingForSlot && snapshot.Slot != nil {
-		body.HolderPID = snapshot.Slot.ActivePID
-	}
-	if !body.Ready && body.Reason == nil {
-		body.Reason = text(string(snapshot.State))
-	}
-	code := http.StatusOK
-	if !body.Ready {
-		code = http.StatusServiceUnavailable
-	}
-	answer(w, code, body)
-}
-
-// local serves only requests from this machine.
-func local(h http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.RemoteAddr)
-		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
-			answer(w, http.StatusForbidden, map[string]any{"error": "served to this machine only"})
-			return
-		}
-		h(w, r)
-	}
-}
-
-// quarkus turns an answer into the form of MicroProfile Health.
-func quarkus(h http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var c capture
-		h(&c, r)
-		status := "UP"
-		if c.code != http.StatusOK {
-			status = "DOWN"
-		}
-		answer(w, c.code, map[string]any{"status": status, "checks": []any{
-			map[string]any{"name": "walpost", "status": status, "data": json.RawMessage(c.body)},
-		}})
-	}
-}
-
-type capture struct {
-	code   int
-	header http.Header
-	body   []byte
-}
-
-func (c *capture) Header() http.Header {
-	if c.header == nil {
-		c.header = make(http.Header)
-	}
-	return c.header
-}
-func (c *capture) WriteHeader(code int) { c.code = code }
-func (c *capture) Write(b []byte) (int, error) {
-	c.body = append(c.body, b...)
-	return len(b), nil
-}
-
-func answer(w http.ResponseWriter, code int, body any) {
-	data, err := json.Marshal(body)
-	if err != nil {
-		code, data = http.StatusInternalServerError, []byte(`{"error":"cannot encode the answer"}`)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
-	_, _ = w.Write(append(data, '\n'))
+	return l
 }

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/jackc/pglogrepl"
@@ -11,6 +13,7 @@ import (
 
 // Status is the contract of /status.json: fields are added, never renamed or
 // removed; null is what is not known. LSNs are strings, times RFC 3339 in UTC.
+// Texts longer than 2 KiB are cut and end in "…".
 type Status struct {
 	At            time.Time         `json:"at"`
 	StartedAt     time.Time         `json:"started_at"`
@@ -37,6 +40,9 @@ type Status struct {
 	ClockSkew     *float64          `json:"clock_skew_seconds"`
 	PollError     *string           `json:"poll_error"`
 	PolledAt      *time.Time        `json:"polled_at"`
+
+	LastServerMessage *time.Time `json:"last_server_message"` // of PostgreSQL, on the stream
+	LastKafkaContact  *time.Time `json:"last_kafka_contact"`
 }
 
 // Slot as PostgreSQL showed it at polled_at.
@@ -49,14 +55,26 @@ type Slot struct {
 	Active            *bool   `json:"active"`
 	ActivePID         *int32  `json:"active_pid"`
 	HolderApplication *string `json:"holder_application"`
+	HolderAddress     *string `json:"holder_address"`
 	WALStatus         *string `json:"wal_status"`
+	InvalidationCause *string `json:"invalidation_cause"`
 	RestartLSN        *string `json:"restart_lsn"`
 	ConfirmedFlushLSN *string `json:"confirmed_flush_lsn"`
 	CurrentLSN        *string `json:"current_lsn"`
 	LagBytes          *int64  `json:"lag_bytes"`
 	RetainedBytes     *int64  `json:"retained_bytes"`
 	SafeWALBytes      *int64  `json:"safe_wal_bytes"`
-	LimitBytes        *int64  `json:"limit_bytes"`
+	LimitBytes        *int64  `json:"limit_bytes"` // null when there is none
+	RestartPinner     *Pinner `json:"restart_pinner"`
+	OtherSlotsMax     *int64  `json:"other_slots_max_retained_bytes"`
+}
+
+// Pinner is the session or prepared transaction that keeps restart_lsn back.
+type Pinner struct {
+	PID         *int32  `json:"pid"`
+	Application *string `json:"application"`
+	Prepared    *string `json:"prepared"`
+	AgeSeconds  float64 `json:"age_seconds"`
 }
 
 // Positions of this instance.
@@ -130,6 +148,7 @@ func StatusFrom(s relay.Snapshot) Status {
 		},
 		Ignored: s.Ignored, Holds: []Hold{}, HoldCount: s.Sink.HoldCount,
 		PublicationOK: s.PublicationOK, PolledAt: instant(s.SlotAt),
+		LastServerMessage: instant(s.LastServerMessage), LastKafkaContact: instant(s.Sink.LastContact),
 	}
 	if out.Ignored == nil {
 		out.Ignored = map[string]uint64{}
@@ -147,8 +166,8 @@ func StatusFrom(s relay.Snapshot) Status {
 	}
 	if p := s.Poison; p != nil {
 		out.Poison = &Poison{
-			EventID: p.EventID, Table: p.Table, CommitLSN: p.CommitLSN.String(), Ordinal: p.Ordinal,
-			Topic: text(p.Topic), Partition: partition(p.Partition), Reason: p.Reason, Since: p.Since.UTC(),
+			EventID: clip(p.EventID), Table: p.Table, CommitLSN: p.CommitLSN.String(), Ordinal: p.Ordinal,
+			Topic: text(p.Topic), Partition: partition(p.Partition), Reason: clip(p.Reason), Since: p.Since.UTC(),
 		}
 	}
 	for i := range s.Sink.Holds {
@@ -171,6 +190,7 @@ func slotStatus(s relay.Snapshot) Slot {
 		return out
 	}
 	out.Active, out.ActivePID, out.HolderApplication = &i.Active, i.ActivePID, text(i.HolderApplication)
+	out.HolderAddress, out.InvalidationCause, out.OtherSlotsMax = text(i.HolderAddress), text(i.InvalidationCause), i.OtherSlotsMax
 	out.WALStatus = text(i.WALStatus)
 	if i.RestartLSN != nil {
 		out.RestartLSN = position(*i.RestartLSN)
@@ -180,6 +200,12 @@ func slotStatus(s relay.Snapshot) Slot {
 	}
 	out.LagBytes, out.RetainedBytes = i.LagBytes, i.RetainedBytes
 	out.SafeWALBytes, out.LimitBytes = i.SafeWALBytes, i.LimitBytes
+	if p := i.RestartPinner; p != nil {
+		out.RestartPinner = &Pinner{Application: text(p.Application), Prepared: text(p.Prepared), AgeSeconds: p.Age.Seconds()}
+		if p.Prepared == "" {
+			out.RestartPinner.PID = &p.PID
+		}
+	}
 	return out
 }
 
@@ -190,17 +216,31 @@ func hold(h *sink.Hold) Hold {
 	}
 	if h.Err != nil {
 		out.Detail = text(h.Err.Error())
-		if hinter, ok := h.Err.(interface{ Hint() string }); ok {
+		var hinter interface{ Hint() string }
+		if errors.As(h.Err, &hinter) {
 			out.Hint = text(hinter.Hint())
 		}
 	}
 	return out
 }
 
+// maxText bounds a text. Event ids and the servers' error texts come from
+// outside and may be of any size.
+const maxText = 2048
+
+func clip(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	// A character that is cut through is invalid UTF-8.
+	return strings.ToValidUTF8(s[:maxText], "") + "…"
+}
+
 func text(s string) *string {
 	if s == "" {
 		return nil
 	}
+	s = clip(s)
 	return &s
 }
 

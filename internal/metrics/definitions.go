@@ -21,6 +21,19 @@ type definition struct {
 	buckets []float64
 }
 
+// unit is the one that the name ends with, as all names with a unit do.
+func (d *definition) unit() string {
+	name := strings.TrimSuffix(d.name, "_total")
+	for _, u := range []struct{ suffix, unit string }{
+		{"_timestamp_seconds", "Unix time"}, {"_seconds", "seconds"}, {"_bytes", "bytes"},
+	} {
+		if strings.HasSuffix(name, u.suffix) {
+			return u.unit
+		}
+	}
+	return "–"
+}
+
 const prefix = "walpost_"
 
 // latencyBuckets reach from a good local commit-to-ack time to half an hour of
@@ -71,7 +84,7 @@ func definitions() []definition {
 		{name: "slot_wal_limit_bytes", kind: gauge, help: "max_slot_wal_keep_size; absent when unlimited."},
 		{name: "slot_wal_status", kind: gauge, labels: []string{"status"}, help: "The slot's wal_status; exactly one is 1."},
 		{name: "slot_present", kind: gauge, help: "1 when the slot exists."},
-		{name: "slot_info", kind: gauge, labels: []string{"database", "plugin", "invalidation_reason"}, help: "Always 1."},
+		{name: "slot_info", kind: gauge, labels: []string{"database", "plugin", "failover", "synced", "two_phase", "invalidation_reason"}, help: "Always 1; an empty label is one that this server version does not know."},
 		{name: "slot_holder_age_seconds", kind: gauge, help: "Age of the oldest transaction that keeps restart_lsn back."},
 		{name: "other_slots_retained_wal_bytes", kind: gauge, help: "WAL held back by the largest of the other slots."},
 		{name: "archiver_failing", kind: gauge, help: "1 when WAL archiving fails, which keeps WAL too."},
@@ -86,14 +99,14 @@ func definitions() []definition {
 // Reference is the table as a Markdown page.
 func Reference() string {
 	var b strings.Builder
-	b.WriteString("# Metrics\n\nEvery series carries the label `slot`. What is not known has no series. Beside these there are the usual `go_…` and `process_…`.\n\n")
-	b.WriteString("| name | type | labels | meaning |\n|---|---|---|---|\n")
+	b.WriteString("# Metrics\n\nEvery series carries the label `slot`. What is not known has no series. Beside these there are the usual `go_…` and `process_…`. A label with very many values keeps the first ones; the rest is `other`.\n\n")
+	b.WriteString("| name | type | unit | labels | meaning |\n|---|---|---|---|---|\n")
 	for _, d := range definitions() {
 		labels := "–"
 		if len(d.labels) > 0 {
 			labels = "`" + strings.Join(d.labels, "`, `") + "`"
 		}
-		fmt.Fprintf(&b, "| `%s%s` | %s | %s | %s |\n", prefix, d.name, d.kind, labels, d.help)
+		fmt.Fprintf(&b, "| `%s%s` | %s | %s | %s | %s |\n", prefix, d.name, d.kind, d.unit(), labels, d.help)
 	}
 	return b.String()
 }

@@ -9,5 +9,6 @@
 // -1 stands for it.
 //
 // No label ever carries an event id, an aggregate id, a key or an error text;
-// topic is a label of counters only and is bounded by Options.MaxTopics.
+// topic is a label of counters only. Labels are bounded, topics by
+// Options.MaxTopics and reasons by a constant; what comes later is "other".
 package metrics

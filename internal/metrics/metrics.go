@@ -1,10 +1,11 @@
 package metrics
 
 import (
-	"fmt"
+	"log"
 	"net/http"
 	"runtime"
-	"sync"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,12 +40,16 @@ type Metrics struct {
 	duplicates  prometheus.Counter
 	sequence    prometheus.Counter
 
-	mu     sync.RWMutex
-	topics map[string]topicCounters
-	source func() Values
+	topics  *bounded[*topicCounters]
+	reasons *bounded[string] // the label as it is used
+	source  atomic.Pointer[func() Values]
 }
 
 type topicCounters struct{ events, bytes prometheus.Counter }
+
+// maxReasons bounds the labels that come from other people's error codes. It is
+// above the number of all that are known.
+const maxReasons = 100
 
 // New makes the registry from the table.
 func New(opt Options) *Metrics {
@@ -57,7 +62,7 @@ func New(opt Options) *Metrics {
 		counters:   make(map[string]*prometheus.CounterVec),
 		histograms: make(map[string]prometheus.Histogram),
 		gauges:     make(map[string]*prometheus.Desc),
-		topics:     make(map[string]topicCounters),
+		reasons:    newBounded(maxReasons, func(label string) string { return label }),
 	}
 	slot := prometheus.Labels{"slot": opt.Slot}
 	register := prometheus.WrapRegistererWith(slot, m.registry)
@@ -83,19 +88,32 @@ func New(opt Options) *Metrics {
 	m.latency = m.histograms["commit_to_ack_seconds"]
 	m.produce = m.histograms["produce_seconds"]
 	m.batch = m.histograms["batch_records"]
+	m.topics = newBounded(opt.MaxTopics, func(label string) *topicCounters {
+		return &topicCounters{
+			m.counters["events_published_total"].WithLabelValues(label),
+			m.counters["published_bytes_total"].WithLabelValues(label),
+		}
+	})
 	return m
 }
 
 // Observe sets where the gauges come from.
-func (m *Metrics) Observe(source func() Values) {
-	m.mu.Lock()
-	m.source = source
-	m.mu.Unlock()
-}
+func (m *Metrics) Observe(source func() Values) { m.source.Store(&source) }
 
-// Handler serves the text format.
-func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+// Handler serves the text format. A source that hangs fails the scrape, so that
+// Prometheus sees the target down, and does not pile up scrapes. errorLog may be
+// nil.
+func (m *Metrics) Handler(errorLog *log.Logger) http.Handler {
+	opt := promhttp.HandlerOpts{
+		// One bad series must not hide all the others.
+		ErrorHandling:       promhttp.ContinueOnError,
+		MaxRequestsInFlight: 4,
+		Timeout:             8 * time.Second, // below Prometheus' own default of 10 s
+	}
+	if errorLog != nil {
+		opt.ErrorLog = errorLog
+	}
+	return promhttp.HandlerFor(m.registry, opt)
 }
 
 // Registry is for tests.
@@ -113,35 +131,40 @@ func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (g *gauges) Collect(ch chan<- prometheus.Metric) {
-	g.mu.RLock()
-	source := g.source
-	g.mu.RUnlock()
 	samples := []sample{{"build_info", 1, []string{g.opt.Version, g.opt.Revision, runtime.Version()}}}
-	if source != nil {
-		v := source()
+	if source := g.source.Load(); source != nil {
+		v := (*source)()
 		samples = append(samples, v.samples()...)
 	}
 	for _, s := range samples {
-		d, ok := g.gauges[s.name]
-		if !ok {
-			panic(fmt.Sprintf("metrics: %s is not in the table", s.name))
+		for i := range s.labels {
+			s.labels[i] = utf8Text(s.labels[i])
 		}
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, s.value, s.labels...)
+		d := g.gauges[s.name]
+		series, err := prometheus.NewConstMetric(d, prometheus.GaugeValue, s.value, s.labels...)
+		if err != nil {
+			series = prometheus.NewInvalidMetric(d, err)
+		}
+		ch <- series
 	}
 }
+
+// utf8Text is what a label may hold; a database may be named in any bytes.
+func utf8Text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // EventReceived counts decoded outbox rows.
 func (m *Metrics) EventReceived(n int) { m.received.Add(float64(n)) }
 
 // EventIgnored counts changes that are not published on purpose.
 func (m *Metrics) EventIgnored(reason string, n int) {
-	m.counters["events_ignored_total"].WithLabelValues(reason).Add(float64(n))
+	m.counters["events_ignored_total"].WithLabelValues(m.reasons.get(reason)).Add(float64(n))
 }
 
 // EventsAcked counts n events of one transaction, acked after latency.
 func (m *Metrics) EventsAcked(topic string, n int, latency time.Duration) {
-	m.topic(topic).events.Add(float64(n))
-	seconds := latency.Seconds()
+	m.topics.get(topic).events.Add(float64(n))
+	// Clocks differ: a negative time would make the sum, a counter, go back.
+	seconds := max(latency, 0).Seconds()
 	for range n {
 		m.latency.Observe(seconds)
 	}
@@ -151,38 +174,30 @@ func (m *Metrics) EventsAcked(topic string, n int, latency time.Duration) {
 func (m *Metrics) TransactionEvents(n int) { m.transaction.Observe(float64(n)) }
 
 // StreamConnect counts attempts to start a session.
-func (m *Metrics) StreamConnect(result string) {
-	m.counters["stream_connects_total"].WithLabelValues(result).Inc()
-}
+func (m *Metrics) StreamConnect(result string) { m.count("stream_connects_total", result) }
 
 // StreamDisconnect counts sessions that ended.
-func (m *Metrics) StreamDisconnect(reason string) {
-	m.counters["stream_disconnects_total"].WithLabelValues(reason).Inc()
-}
+func (m *Metrics) StreamDisconnect(reason string) { m.count("stream_disconnects_total", reason) }
 
 // DecodeError counts messages that could not be decoded.
-func (m *Metrics) DecodeError(reason string) {
-	m.counters["decode_errors_total"].WithLabelValues(reason).Inc()
-}
+func (m *Metrics) DecodeError(reason string) { m.count("decode_errors_total", reason) }
 
 // ProduceDone implements sink.Observer.
-func (m *Metrics) ProduceDone(took time.Duration) { m.produce.Observe(took.Seconds()) }
+func (m *Metrics) ProduceDone(took time.Duration) { m.produce.Observe(max(took, 0).Seconds()) }
 
 // BatchAcked implements sink.Observer.
 func (m *Metrics) BatchAcked(topic string, records, bytes int) {
-	m.topic(topic).bytes.Add(float64(bytes))
+	m.topics.get(topic).bytes.Add(float64(bytes))
 	m.batch.Observe(float64(records))
 }
 
 // BatchFailed implements sink.Observer.
 func (m *Metrics) BatchFailed(class sink.Class, reason string, _ int) {
-	m.counters["publish_errors_total"].WithLabelValues(class.String(), reason).Inc()
+	m.counters["publish_errors_total"].WithLabelValues(class.String(), m.reasons.get(reason)).Inc()
 }
 
 // BatchRetried implements sink.Observer.
-func (m *Metrics) BatchRetried(reason string) {
-	m.counters["publish_retries_total"].WithLabelValues(reason).Inc()
-}
+func (m *Metrics) BatchRetried(reason string) { m.count("publish_retries_total", reason) }
 
 // BrokerDuplicate implements sink.Observer.
 func (m *Metrics) BrokerDuplicate() { m.duplicates.Inc() }
@@ -190,31 +205,9 @@ func (m *Metrics) BrokerDuplicate() { m.duplicates.Inc() }
 // SequenceLost implements sink.Observer.
 func (m *Metrics) SequenceLost() { m.sequence.Inc() }
 
-func (m *Metrics) topic(name string) topicCounters {
-	m.mu.RLock()
-	c, ok := m.topics[name]
-	m.mu.RUnlock()
-	if ok {
-		return c
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if c, ok = m.topics[name]; ok {
-		return c
-	}
-	label := name
-	if len(m.topics) >= m.opt.MaxTopics {
-		// The vectors hand out the same counter again for the same label.
-		label = "other"
-	}
-	c = topicCounters{
-		m.counters["events_published_total"].WithLabelValues(label),
-		m.counters["published_bytes_total"].WithLabelValues(label),
-	}
-	if label == name {
-		m.topics[name] = c
-	}
-	return c
+// count adds one to a counter whose only label is a reason.
+func (m *Metrics) count(name, reason string) {
+	m.counters[name].WithLabelValues(m.reasons.get(reason)).Inc()
 }
 
 var _ sink.Observer = (*Metrics)(nil)

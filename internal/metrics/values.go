@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/walpost/walpost/slot"
@@ -112,7 +113,7 @@ func slotSamples(i *slot.Info) []sample {
 	if !i.Exists {
 		return s
 	}
-	add("slot_info", 1, i.Database, i.Plugin, i.InvalidationCause)
+	add("slot_info", 1, i.Database, i.Plugin, flag(i.Failover), flag(i.Synced), flag(&i.TwoPhase), i.InvalidationCause)
 	if i.ConfirmedFlushLSN != nil {
 		add("confirmed_position_bytes", float64(*i.ConfirmedFlushLSN))
 	}
@@ -136,4 +137,12 @@ func truth(b bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// flag as a label; empty when the server does not say.
+func flag(b *bool) string {
+	if b == nil {
+		return ""
+	}
+	return strconv.FormatBool(*b)
 }
