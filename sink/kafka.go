@@ -82,9 +82,10 @@ type Kafka struct {
 	brokers  map[int32]*broker
 	producer producer // unknown until the cluster gave one
 	delayed  []*lane
-	held     map[*lane]struct{} // lanes with a hold
-	outage   *Hold              // no broker answers, or none lets us in
-	idless   *Hold              // the cluster gives no producer id
+	held     map[*lane]struct{}   // lanes with a hold
+	said     map[string]time.Time // when a kind of message was last logged aloud
+	outage   *Hold                // no broker answers, or none lets us in
+	idless   *Hold                // the cluster gives no producer id
 	closed   bool
 
 	records    int // queued or under way
@@ -146,6 +147,7 @@ func New(opt Options) (*Kafka, error) {
 		topics:    make(map[string]*topic),
 		brokers:   make(map[int32]*broker),
 		held:      make(map[*lane]struct{}),
+		said:      make(map[string]time.Time),
 	}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // lane is one partition: a queue, and at most one batch whose fate is not known.
@@ -235,7 +236,12 @@ func (k *Kafka) holdLane(l *lane, v verdict, detail string) {
 	}
 	h := l.hold
 	if h.Reason != v.reason {
-		k.log.Warn("partition held", zap.String("topic", h.Topic), zap.Int32("partition", h.Partition),
+		level := zapcore.WarnLevel
+		if v.class == Passing {
+			// A broker that stops takes thousands of partitions along.
+			level = k.seldom(v.reason, level)
+		}
+		k.log.Log(level, "partition held", zap.String("topic", h.Topic), zap.Int32("partition", h.Partition),
 			zap.Stringer("class", v.class), zap.String("reason", v.reason), zap.String("detail", detail))
 	}
 	h.Class, h.Reason, h.Attempts = v.class, v.reason, l.attempts
@@ -248,12 +254,21 @@ func (k *Kafka) holdLane(l *lane, v verdict, detail string) {
 	}
 }
 
+// seldom is level once in ten seconds for a kind of message, and debug in between.
+func (k *Kafka) seldom(kind string, level zapcore.Level) zapcore.Level {
+	if now := time.Now(); now.Sub(k.said[kind]) > 10*time.Second {
+		k.said[kind] = now
+		return level
+	}
+	return zapcore.DebugLevel
+}
+
 // release ends a hold.
 func (k *Kafka) release(l *lane) {
 	if l.hold == nil {
 		return
 	}
-	k.log.Info("partition flows again", zap.String("topic", l.hold.Topic), zap.Int32("partition", l.hold.Partition),
+	k.log.Log(k.seldom("flows", zapcore.InfoLevel), "partition flows again", zap.String("topic", l.hold.Topic), zap.Int32("partition", l.hold.Partition),
 		zap.Duration("after", time.Since(l.hold.Since)))
 	delete(k.held, l)
 	l.hold = nil
