@@ -54,10 +54,14 @@ func bareOutbox(t *testing.T, dsn string, brokers []string) *outbox {
 
 // flags are the ones that every command of the test gets.
 func (o *outbox) flags() []string {
-	return []string{
-		"--dsn", o.dsn, "--slot", o.slot, "--publication", o.slot, "--table", o.table,
+	flags := []string{
+		"--dsn", o.dsn, "--slot", o.slot, "--publication", o.slot,
 		"--brokers", strings.Join(o.brokers, ","), "--topic", o.prefix + ".<aggregate_type>",
 	}
+	if o.table != "" { // else a file names the tables
+		flags = append(flags, "--table", o.table)
+	}
+	return flags
 }
 
 // run runs a command of the binary to its end.
