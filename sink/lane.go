@@ -201,7 +201,7 @@ func (k *Kafka) failed(l *lane, b *batch, v verdict, detail string, badRecord in
 		}
 		switch {
 		case v.cut:
-			l.topic.maxBatch = max(b.body/2, 1)
+			l.topic.shrink(max(b.body/2, 1))
 			l.limit = b.n / 2
 		case badRecord >= 0 && badRecord < b.n:
 			l.limit = max(badRecord, 1)
@@ -251,6 +251,7 @@ func (k *Kafka) holdLane(l *lane, v verdict, detail string) {
 		c := l.queue.first()
 		m, body := c.next()
 		h.Poison = parse(l.topic.name, m, body)
+		h.Poison.Value = nil // it may be huge, and is in the queue
 	}
 }
 

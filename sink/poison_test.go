@@ -54,7 +54,7 @@ func poisoned(t *testing.T, r *rig, bad, reason string) {
 	if h.Class != Poison || h.Poison == nil || h.Err == nil {
 		t.Fatalf("hold %+v, want a poison record", h)
 	}
-	if n := number(t, *h.Poison); n != 10 || h.Poison.Tag.Tx != 10 || h.Poison.Topic != "t" || string(h.Poison.Key) != "k" {
+	if n := heldNumber(t, &h); n != 10 || h.Poison.Tag.Tx != 10 || h.Poison.Topic != "t" || string(h.Poison.Key) != "k" {
 		t.Errorf("poison is record %d %+v, want 10", n, h.Poison.Tag)
 	}
 	tries := r.counts.failures(reason)
@@ -148,7 +148,7 @@ func TestNamedRecordIsHeld(t *testing.T) {
 	if n := r.ackedTotal(); n != 10 {
 		t.Errorf("%d records acked, want the ten before the bad one", n)
 	}
-	if h.Poison == nil || number(t, *h.Poison) != 10 || !strings.Contains(h.Err.Error(), "too late") {
+	if h.Poison == nil || heldNumber(t, &h) != 10 || !strings.Contains(h.Err.Error(), "too late") {
 		t.Errorf("hold %+v, want record 10 with the broker's words", h)
 	}
 	refuse.Store(false)
@@ -243,4 +243,16 @@ func TestPartitionThatDoesNotExist(t *testing.T) {
 	addPartitions(t, c, "t", 10)
 	r.drained(t)
 	r.check(t, "t")
+}
+
+// heldNumber is the number of the record that is in the way; its value is left
+// out of the status.
+func heldNumber(t *testing.T, h *Hold) int {
+	t.Helper()
+	r := *h.Poison
+	if r.Value != nil {
+		t.Errorf("the held record carries a value of %d bytes", len(r.Value))
+	}
+	r.Value = r.Headers[0].Value
+	return number(t, r)
 }

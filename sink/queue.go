@@ -36,6 +36,10 @@ func (p *pool) get(need int) *block {
 	var b *block
 	switch n := len(p.free); {
 	case need > blockSize:
+		// The free blocks would come on top of the limit.
+		keep := max(n-(need+blockSize-1)/blockSize, 0)
+		clear(p.free[keep:])
+		p.free = p.free[:keep]
 		b = &block{buf: make([]byte, need)}
 	case n > 0:
 		b = p.free[n-1]

@@ -122,3 +122,25 @@ func TestPoolReuse(t *testing.T) {
 		t.Errorf("%d free blocks after the same work five times, want no growth", got)
 	}
 }
+
+// TestI7PoolDropsFreeBlocksForLargeRecords: free blocks and large records do not
+// add up to twice the limit.
+func TestI7PoolDropsFreeBlocksForLargeRecords(t *testing.T) {
+	t.Parallel()
+	var p pool
+	var blocks []*block
+	for range 100 {
+		blocks = append(blocks, p.get(1))
+	}
+	for _, b := range blocks {
+		p.put(b)
+	}
+	p.get(60 * blockSize)
+	if got := len(p.free); got != 40 {
+		t.Errorf("%d free blocks beside a record of 60, want 40", got)
+	}
+	p.get(60 * blockSize)
+	if got := len(p.free); got != 0 {
+		t.Errorf("%d free blocks, want none", got)
+	}
+}

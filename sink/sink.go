@@ -116,7 +116,7 @@ type Hold struct {
 	Err       error  // the last error, with what to do in its text
 	Since     time.Time
 	Attempts  int
-	Poison    *Record // the record in the way, when Class is Poison
+	Poison    *Record // the record in the way without its value, when Class is Poison
 }
 
 // Observer receives counts as they happen; the methods must be quick and safe

@@ -26,6 +26,7 @@ type topic struct {
 	partCount int       // what the cluster says now
 	fewer     time.Time // since when it says a lower number than before
 	maxBatch  int       // learned from MESSAGE_TOO_LARGE; 0: the configured one
+	shrunk    time.Time // when
 	hold      *Hold
 	tries     int
 	next      time.Time // not before this is creation tried again
@@ -48,6 +49,17 @@ func (t *topic) lane(partition int32, key []byte) *lane {
 		t.orphans[partition] = l
 	}
 	return l
+}
+
+// shrinkFor is how long a learned limit holds. The topic's own may have been
+// raised since, and finding it out again costs a refused request or two.
+const shrinkFor = 5 * time.Minute
+
+func (t *topic) shrink(to int) {
+	if t.maxBatch == 0 || to < t.maxBatch {
+		t.maxBatch = to
+	}
+	t.shrunk = time.Now()
 }
 
 // askMetadata makes the metadata loop look at once.
@@ -151,6 +163,9 @@ func (k *Kafka) updateMetadata(ctx context.Context) (incomplete bool, err error)
 
 // updateTopic takes over what the cluster says of a topic's partitions.
 func (k *Kafka) updateTopic(t *topic, partitions []kafka.Partition) (incomplete bool) {
+	if time.Since(t.shrunk) > shrinkFor {
+		t.maxBatch = 0
+	}
 	if t.hold != nil {
 		k.log.Info("topic usable", zap.String("topic", t.name))
 		k.topicHolds--

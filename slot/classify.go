@@ -50,7 +50,7 @@ func IsPassing(err error) bool {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind == ErrInUse
 	}
-	return errors.Is(err, errServerEnded) || pg.IsPassing(err)
+	return errors.Is(err, errServerEnded) || errors.Is(err, ErrClosed) || pg.IsPassing(err)
 }
 
 // inUse names the session that streams from the slot.

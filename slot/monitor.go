@@ -67,10 +67,11 @@ type rootRequest struct {
 }
 
 type rootAnswer struct {
-	schema, name string
-	ok           bool
-	err          error
-	broke        bool // the connection did; ask again
+	root      Table
+	published bool
+	ok        bool
+	err       error
+	broke     bool // the connection did; ask again
 }
 
 // NewMonitor makes a Monitor; Run makes it work.
@@ -291,7 +292,7 @@ func (m *Monitor) serve(ctx context.Context, conn *pgx.Conn) error {
 				continue
 			}
 			var a rootAnswer
-			a.schema, a.name, a.ok, a.err = m.root(ctx, conn, r.oid)
+			a.root, a.published, a.ok, a.err = m.root(ctx, conn, r.oid)
 			a.broke = a.err != nil && conn.IsClosed()
 			r.answer <- a
 			if a.broke {
@@ -303,21 +304,21 @@ func (m *Monitor) serve(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-func (m *Monitor) root(ctx context.Context, conn *pgx.Conn, oid uint32) (schema, name string, ok bool, err error) {
+func (m *Monitor) root(ctx context.Context, conn *pgx.Conn, oid uint32) (root Table, published, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, m.opt.StatementTimeout+time.Second)
 	defer cancel()
-	return Root(ctx, conn, oid)
+	return Root(ctx, conn, m.opt.Publication, oid)
 }
 
 // Root names the topmost partitioned table of a relation, like the function of
 // that name, on the monitor's connection. It waits while there is none.
-func (m *Monitor) Root(ctx context.Context, relOID uint32) (schema, name string, ok bool, err error) {
+func (m *Monitor) Root(ctx context.Context, relOID uint32) (root Table, published, ok bool, err error) {
 	answer := make(chan rootAnswer, 1)
 	for {
 		select {
 		case m.requests <- rootRequest{ctx: ctx, oid: relOID, answer: answer}:
 		case <-ctx.Done():
-			return "", "", false, context.Cause(ctx)
+			return Table{}, false, false, context.Cause(ctx)
 		}
 		m.mu.Lock()
 		if m.wake != nil {
@@ -329,9 +330,9 @@ func (m *Monitor) Root(ctx context.Context, relOID uint32) (schema, name string,
 			if a.broke {
 				continue
 			}
-			return a.schema, a.name, a.ok, a.err
+			return a.root, a.published, a.ok, a.err
 		case <-ctx.Done():
-			return "", "", false, context.Cause(ctx)
+			return Table{}, false, false, context.Cause(ctx)
 		}
 	}
 }

@@ -158,9 +158,9 @@ func TestMonitorRoot(t *testing.T) {
 			var all sync.WaitGroup
 			for range 40 {
 				all.Go(func() {
-					schema, name, ok, err := m.Root(t.Context(), oid)
-					if err != nil || !ok || schema != "public" || name != "parts" {
-						t.Errorf("%s.%s %v %v", schema, name, ok, err)
+					root, published, ok, err := m.Root(t.Context(), oid)
+					if err != nil || !ok || published || root != (Table{"public", "parts"}) {
+						t.Errorf("%s %v %v %v", root, published, ok, err)
 					}
 				})
 			}

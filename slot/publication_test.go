@@ -198,24 +198,36 @@ func TestRoot(t *testing.T) {
 			`create schema "My-App"`, `create table "My-App"."Parts" (id int, sub int) partition by range (id)`,
 			`create table mid partition of "My-App"."Parts" for values from (0) to (10) partition by range (sub)`,
 			"create table leaf partition of mid for values from (0) to (10)",
-			"create table plain (id int)")
+			"create table plain (id int)", "create table published (id int)", "create publication wide for table published, mid",
+			"create publication rooted for table mid with (publish_via_partition_root = true)")
 		oid := func(name string) (oid uint32) {
 			if err := conn.QueryRow(t.Context(), "select $1::text::regclass::oid", name).Scan(&oid); err != nil {
 				t.Fatal(err)
 			}
 			return oid
 		}
-		for name, want := range map[string]Table{
-			"leaf": {"My-App", "Parts"}, "mid": {"My-App", "Parts"}, `"My-App"."Parts"`: {"My-App", "Parts"}, "plain": {"public", "plain"},
+		parts := Table{"My-App", "Parts"}
+		for _, tt := range []struct {
+			name, publication string
+			root              Table
+			published         bool
+		}{
+			{"leaf", "wide", parts, true},
+			{"mid", "wide", parts, false}, // rows come from its leaf
+			{"mid", "rooted", parts, true},
+			{"leaf", "none", parts, false},
+			{`"My-App"."Parts"`, "wide", parts, false},
+			{"plain", "wide", Table{"public", "plain"}, false},
+			{"published", "wide", Table{"public", "published"}, true},
 		} {
-			schema, table, ok, err := Root(t.Context(), conn, oid(name))
-			if err != nil || !ok || (Table{schema, table}) != want {
-				t.Errorf("%s: %s.%s %v %v", name, schema, table, ok, err)
+			root, published, ok, err := Root(t.Context(), conn, tt.publication, oid(tt.name))
+			if err != nil || !ok || root != tt.root || published != tt.published {
+				t.Errorf("%s in %s: %s %v %v %v", tt.name, tt.publication, root, published, ok, err)
 			}
 		}
 		dropped := oid("leaf")
 		exec(t, conn, "drop table leaf")
-		if _, _, ok, err := Root(t.Context(), conn, dropped); ok || err != nil {
+		if _, _, ok, err := Root(t.Context(), conn, "wide", dropped); ok || err != nil {
 			t.Errorf("a dropped table: %v %v", ok, err)
 		}
 	})

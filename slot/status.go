@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"go.uber.org/zap"
 )
 
@@ -49,17 +50,19 @@ func (s *Stream) statusLoop() {
 // write if flush is zero, has reached what it sent (walsender.c, WalSndDone): an
 // older flush position would hold up a fast shutdown for as long as we answer.
 func (s *Stream) sendStatus(asked bool) error {
+	s.writing.Lock() // before the positions are read, so that they are sent in order
+	defer s.writing.Unlock()
 	s.mu.Lock()
 	write, flush := s.received, s.confirmed
 	s.mu.Unlock()
-	if err := s.write(statusUpdate(write, flush), nil); err != nil {
+	if err := s.write(statusUpdate(write, flush)); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	s.flushed = max(s.flushed, flush)
 	s.mu.Unlock()
 	if asked && flush < write {
-		return s.write(statusUpdate(write, 0), nil)
+		return s.write(statusUpdate(write, 0))
 	}
 	return nil
 }
@@ -81,14 +84,21 @@ func statusUpdate(write, flush pglogrepl.LSN) []byte {
 	return append(b, 0) // we ask for no reply
 }
 
-func (s *Stream) write(b []byte, err error) error {
+// write sends one message; the caller holds writing.
+func (s *Stream) write(b []byte) error {
+	if _, err := s.conn.Conn().Write(b); err != nil {
+		return fmt.Errorf("write to replication connection: %w", err)
+	}
+	return nil
+}
+
+// copyDone ends the copy from our side.
+func (s *Stream) copyDone() error {
+	b, err := (&pgproto3.CopyDone{}).Encode(nil)
 	if err != nil {
 		return err
 	}
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if _, err := s.conn.Conn().Write(b); err != nil {
-		return fmt.Errorf("write to replication connection: %w", err)
-	}
-	return nil
+	return s.write(b)
 }

@@ -106,7 +106,12 @@ func Open(ctx context.Context, opt StreamOptions) (*Stream, error) {
 	if opt.Log == nil {
 		opt.Log = zap.NewNop()
 	}
-	info, published, err := preflight(ctx, opt)
+	side, err := pg.Connect(ctx, opt.Config, opt.Application)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = side.Close(context.WithoutCancel(ctx)) }()
+	info, published, err := preflight(ctx, side, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +142,11 @@ func Open(ctx context.Context, opt StreamOptions) (*Stream, error) {
 	if s.conn, err = pg.ConnectReplication(ctx, conf); err != nil {
 		return nil, err
 	}
-	if err := s.begin(ctx); err != nil {
+	err = s.begin(ctx, info)
+	if err == nil {
+		err = s.settle(ctx, side)
+	}
+	if err != nil {
 		_ = s.conn.Close(ctx)
 		return nil, err
 	}
@@ -146,12 +155,7 @@ func Open(ctx context.Context, opt StreamOptions) (*Stream, error) {
 }
 
 // preflight looks at slot, publication and tables as they are now.
-func preflight(ctx context.Context, opt StreamOptions) (*Info, *Published, error) {
-	conn, err := pg.Connect(ctx, opt.Config, opt.Application)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+func preflight(ctx context.Context, conn *pgx.Conn, opt StreamOptions) (*Info, *Published, error) {
 	info, err := Inspect(ctx, conn, opt.Slot)
 	if err != nil {
 		return nil, nil, err
@@ -189,10 +193,18 @@ func preflight(ctx context.Context, opt StreamOptions) (*Info, *Published, error
 func (s *Stream) Published() *Published { return s.tables }
 
 // begin checks where we are and sends START_REPLICATION.
-func (s *Stream) begin(ctx context.Context) error {
+func (s *Stream) begin(ctx context.Context, info *Info) error {
 	id, err := pglogrepl.IdentifySystem(ctx, s.conn)
 	if err != nil {
 		return fmt.Errorf("identify system: %w", err)
+	}
+	// The two connections may have reached two servers of the DSN.
+	if info.SystemID != "" && info.SystemID != id.SystemID || id.XLogPos < s.start {
+		return &Error{
+			Kind: ErrForeign,
+			Text: fmt.Sprintf("the slot's position %s is not in the WAL of the server that was reached: system identifier %s, at %s", s.start, id.SystemID, id.XLogPos),
+			Way:  "make all hosts of the DSN lead to one cluster, and its primary",
+		}
 	}
 	s.history = History{SystemID: id.SystemID, Timeline: id.Timeline, LSN: s.start}
 	if err := s.opt.Known.check(ctx, s.conn, id); err != nil {
@@ -213,6 +225,27 @@ func (s *Stream) begin(ctx context.Context) error {
 	})
 	if err != nil {
 		return s.typed(ctx, err)
+	}
+	return nil
+}
+
+const confirmedSQL = `select confirmed_flush_lsn::text from pg_catalog.pg_replication_slots where slot_name = $1`
+
+// settle reads the slot's position again, now that nobody else can move it:
+// between the first look and START_REPLICATION another instance may have gone on
+// and stopped, and the server begins at the newer position whatever we asked for.
+func (s *Stream) settle(ctx context.Context, side *pgx.Conn) error {
+	var text string
+	if err := side.QueryRow(ctx, confirmedSQL, s.opt.Slot).Scan(&text); err != nil {
+		return describe("read the slot's position", err)
+	}
+	now, err := pglogrepl.ParseLSN(text)
+	if err != nil {
+		return fmt.Errorf("read the slot's position: %w", err)
+	}
+	if now > s.start {
+		s.start, s.received, s.confirmed, s.flushed = now, now, now, now
+		s.history.LSN = now
 	}
 	return nil
 }
@@ -388,7 +421,7 @@ func (s *Stream) Close(ctx context.Context) error {
 	s.mu.Unlock()
 	err := s.sendStatus(false)
 	if err == nil {
-		err = s.write((&pgproto3.CopyDone{}).Encode(nil))
+		err = s.copyDone()
 	}
 	if err == nil {
 		select {
@@ -400,6 +433,10 @@ func (s *Stream) Close(ctx context.Context) error {
 	s.Abort()
 	return err
 }
+
+// Done is closed when the connection is gone, whoever ended it. Who does not
+// call Receive for a while learns of it here, some seconds later than there.
+func (s *Stream) Done() <-chan struct{} { return s.done }
 
 // Abort closes the connection at once. Receive returns ErrClosed. The slot keeps
 // the position of the last status update.

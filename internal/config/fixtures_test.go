@@ -239,6 +239,10 @@ func TestFixtures(t *testing.T) {
 			`walpost.yaml:4: postgres.slot: "Orders-Outbox" is not a slot name`,
 			`use a-z, 0-9 and _, at most 63 of them`,
 		},
+		"poll-interval": {
+			`walpost.yaml:4: postgres.poll_interval: 2m is more than 60s`,
+			`a publication that breaks must be noticed; use 60s or less`,
+		},
 		"status-interval": {
 			`walpost.yaml:4: postgres.status_interval: 30s is more than 10s`,
 			`PostgreSQL ends a connection that stays silent; use 10s or less`,

@@ -52,7 +52,7 @@ func Options() []Option {
 		},
 		{
 			Name: "postgres.poll_interval", Flag: "poll-interval", Group: groupPostgres, Default: "10s",
-			Help: "how often slot, publication and tables are looked at",
+			Help: "how often slot, publication and tables are looked at, at most 60s",
 			at:   func(c *Config) any { return &c.Postgres.PollInterval },
 		},
 

@@ -10,6 +10,7 @@ import (
 
 const (
 	maxStatusInterval = 10 * time.Second
+	maxPollInterval   = 60 * time.Second
 	minInFlight       = Size(1 << 20)
 )
 
@@ -81,6 +82,10 @@ func (l *loader) checkPostgres() {
 	if !l.bad["postgres.status_interval"] && p.StatusInterval > maxStatusInterval {
 		l.failAt("postgres.status_interval", formatDuration(p.StatusInterval)+" is more than 10s",
 			"PostgreSQL ends a connection that stays silent; use 10s or less")
+	}
+	if !l.bad["postgres.poll_interval"] && p.PollInterval > maxPollInterval {
+		l.failAt("postgres.poll_interval", formatDuration(p.PollInterval)+" is more than 60s",
+			"a publication that breaks must be noticed; use 60s or less")
 	}
 	if !l.bad["postgres.tables"] {
 		l.checkTables()

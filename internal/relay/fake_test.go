@@ -228,6 +228,8 @@ func (st *stream) Close(context.Context) error {
 
 func (st *stream) Abort() { st.once.Do(func() { close(st.stop) }) }
 
+func (st *stream) Done() <-chan struct{} { return st.stop }
+
 // kafka is a sink that acks only what the test lets go.
 type kafka struct {
 	acked   func([]sink.Ack)
@@ -293,6 +295,7 @@ type monitor struct {
 	broken   func(error)
 	shutdown func()
 	roots    map[uint32]string
+	former   map[uint32]bool // no longer published
 }
 
 func (m *monitor) Run(ctx context.Context) error {
@@ -301,9 +304,9 @@ func (m *monitor) Run(ctx context.Context) error {
 }
 func (m *monitor) Expect(*slot.Published)   {}
 func (m *monitor) Latest() slot.Observation { return slot.Observation{} }
-func (m *monitor) Root(_ context.Context, oid uint32) (string, string, bool, error) {
+func (m *monitor) Root(_ context.Context, oid uint32) (root slot.Table, published, ok bool, err error) {
 	name, ok := m.roots[oid]
-	return "public", name, ok, nil
+	return slot.Table{Schema: "public", Name: name}, !m.former[oid], ok, nil
 }
 
 type noMetrics struct{}

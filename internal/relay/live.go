@@ -7,8 +7,9 @@ import (
 )
 
 // stalled is how long a loop may not turn before the process is not live. It is
-// far above what any of them waits for.
-const stalled = 60 * time.Second
+// above what any of them waits for: the longest are a look at a server behind a
+// connection timeout of a minute, and the back-off after a refused password.
+const stalled = 3 * time.Minute
 
 // pulse remembers when the pump was last seen to move.
 type pulse struct {

@@ -73,6 +73,10 @@ func (p *pump) run(intake, delivery context.Context, stream Stream) error {
 		p.idling.Store(true)
 		p.setOpen(false)
 	}()
+	// Who waits for anything but room in the sink stops for either of the two.
+	waiting, cancel := context.WithCancelCause(intake)
+	defer cancel(nil)
+	defer context.AfterFunc(delivery, func() { cancel(context.Cause(delivery)) })()
 	discard := false
 	for {
 		p.idling.Store(true)
@@ -106,7 +110,7 @@ func (p *pump) run(intake, delivery context.Context, stream Stream) error {
 			}
 			p.relay.status.heard(p.relay.now(), msg.ServerTime)
 		}
-		if err := p.change(intake, delivery, c); err != nil {
+		if err := p.change(waiting, delivery, c); err != nil {
 			if intake.Err() != nil && delivery.Err() == nil {
 				p.setOpen(false)
 				discard = true
@@ -116,6 +120,10 @@ func (p *pump) run(intake, delivery context.Context, stream Stream) error {
 		}
 	}
 }
+
+// partial says whether a transaction was received in part. Only for when run has
+// returned, or the pump does not begin another transaction.
+func (p *pump) partial() bool { return p.last.tx != 0 }
 
 func (p *pump) setOpen(open bool) {
 	p.open.Store(open)
@@ -135,7 +143,7 @@ func (p *pump) idle(lsn pglogrepl.LSN) {
 	}
 }
 
-func (p *pump) change(intake, delivery context.Context, c *decoder.Change) error {
+func (p *pump) change(waiting, delivery context.Context, c *decoder.Change) error {
 	switch c.Kind {
 	case decoder.KindBegin:
 		if p.last.tx != 0 && c.Transaction.CommitLSN > p.last.commit {
@@ -144,7 +152,7 @@ func (p *pump) change(intake, delivery context.Context, c *decoder.Change) error
 	case decoder.KindCommit:
 		p.commit(c)
 	case decoder.KindInsert:
-		return p.insert(intake, delivery, c)
+		return p.insert(waiting, delivery, c)
 	case decoder.KindUpdate, decoder.KindDelete, decoder.KindTruncate:
 		p.relay.ignored("not_insert")
 	case decoder.KindStreamAbort:
@@ -158,7 +166,7 @@ func (p *pump) change(intake, delivery context.Context, c *decoder.Change) error
 func (p *pump) commit(c *decoder.Change) {
 	t := c.Transaction
 	switch {
-	case p.last.tx != 0:
+	case p.last.tx != 0 && t.CommitLSN == p.last.commit:
 		p.relay.opt.Metrics.TransactionEvents(int(p.last.ordinal))
 		if p.relay.tracker.Seal(p.last.tx, t.EndLSN) {
 			p.relay.confirm()
@@ -171,7 +179,7 @@ func (p *pump) commit(c *decoder.Change) {
 	p.setOpen(false)
 }
 
-func (p *pump) insert(intake, delivery context.Context, c *decoder.Change) error {
+func (p *pump) insert(waiting, delivery context.Context, c *decoder.Change) error {
 	t := c.Transaction
 	if t.CommitLSN < p.last.commit || t.CommitLSN == p.last.commit && c.Ordinal <= p.last.ordinal {
 		return nil // in flight or delivered since before the reconnect
@@ -179,7 +187,10 @@ func (p *pump) insert(intake, delivery context.Context, c *decoder.Change) error
 	plan, known := p.plans[c.Relation]
 	if !known {
 		var err error
-		if plan, err = p.plan(intake, c.Relation); err != nil {
+		if plan, err = p.plan(waiting, c.Relation); err != nil {
+			if reject, ok := errors.AsType[*event.Reject](err); ok {
+				reject.LSN = t.CommitLSN // the table is at fault; here is where
+			}
 			return err
 		}
 		p.plans[c.Relation] = plan
@@ -188,33 +199,30 @@ func (p *pump) insert(intake, delivery context.Context, c *decoder.Change) error
 		p.relay.ignored("other_table")
 		return nil
 	}
-	p.relay.received.Add(1)
-	p.relay.opt.Metrics.EventReceived(1)
-	for {
-		err := plan.Event(c, &p.event)
-		if err == nil {
-			err = p.relay.opt.Router.Route(&p.event, &p.record)
-		}
-		if err == nil {
-			break
-		}
-		if err := p.hold(intake, c, err); err != nil {
-			return err
-		}
+	err := plan.Event(c, &p.event)
+	if err == nil {
+		err = p.relay.opt.Router.Route(&p.event, &p.record)
+	}
+	if err != nil {
+		return p.hold(waiting, c, err)
 	}
 	p.relay.status.clearPoison()
 	if p.last.tx == 0 {
-		p.last.tx = p.relay.tracker.Begin(t.CommitLSN, t.CommitTime)
+		tx := p.relay.tracker.Begin(t.CommitLSN, t.CommitTime)
+		p.last = position{commit: t.CommitLSN, ordinal: c.Ordinal - 1, tx: tx}
 	}
 	p.relay.tracker.Add(p.last.tx)
 	p.record.Tag.Tx, p.record.Tag.Ordinal = p.last.tx, c.Ordinal
 	p.blocked.Store(true)
-	err := p.relay.sink.Submit(delivery, &p.record)
+	err = p.relay.sink.Submit(delivery, &p.record)
 	p.blocked.Store(false)
 	if err != nil {
-		return err // the relay is ending: what was added stays pending
+		p.relay.tracker.Done(p.last.tx, 1) // it was not handed over; the next session brings it again
+		return err
 	}
-	p.last.commit, p.last.ordinal = t.CommitLSN, c.Ordinal
+	p.last.ordinal = c.Ordinal
+	p.relay.received.Add(1)
+	p.relay.opt.Metrics.EventReceived(1)
 	return nil
 }
 
@@ -227,20 +235,26 @@ func (p *pump) plan(ctx context.Context, rel *decoder.Relation) (*event.Plan, er
 		table, ok = mapper.Lookup(rel.Namespace, rel.Name)
 	}
 	if !ok {
-		schema, name, exists, err := p.root(ctx, rel)
+		root, published, exists, err := p.root(ctx, rel)
 		if err != nil {
 			return nil, err
 		}
-		if table, ok = mapper.Lookup(schema, name); exists && !ok {
+		table, ok = mapper.Lookup(root.Schema, root.Name)
+		switch {
+		case exists && ok:
+		case exists && published:
 			return nil, nil // a table of somebody else in a publication that is wider than ours
-		}
-		if !exists {
-			// Dropped since: what it was can only be told by its looks. A partition
-			// of an outbox table has the columns of one.
+		default:
+			// Dropped since, or detached from its table, or taken out of the
+			// publication: what it was can only be told by its looks. A partition of
+			// an outbox table has the columns of one.
 			for table = range mapper.Tables() {
 				if plan, err := mapper.Compile(rel, table); err == nil {
 					return plan, nil
 				}
+			}
+			if exists {
+				return nil, nil
 			}
 			return nil, &unknownRelationError{rel}
 		}
@@ -249,52 +263,47 @@ func (p *pump) plan(ctx context.Context, rel *decoder.Relation) (*event.Plan, er
 }
 
 // root asks the catalog, as long as it takes.
-func (p *pump) root(ctx context.Context, rel *decoder.Relation) (schema, name string, exists bool, err error) {
+func (p *pump) root(ctx context.Context, rel *decoder.Relation) (root slot.Table, published, exists bool, err error) {
+	p.blocked.Store(true)
+	defer p.blocked.Store(false)
 	backoff := retry.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 	for {
-		schema, name, exists, err = p.relay.monitor.Root(ctx, rel.OID)
+		root, published, exists, err = p.relay.monitor.Root(ctx, rel.OID)
 		if err == nil || ctx.Err() != nil {
-			return schema, name, exists, err
+			return root, published, exists, err
 		}
 		p.relay.log.Warn("cannot look up a relation", zap.String("relation", rel.Namespace+"."+rel.Name), zap.Error(err))
-		p.blocked.Store(true)
-		waitErr := retry.Wait(ctx, backoff.Next())
-		p.blocked.Store(false)
-		if waitErr != nil {
-			return "", "", false, waitErr
+		if err := retry.Wait(ctx, backoff.Next()); err != nil {
+			return slot.Table{}, false, false, err
 		}
 	}
 }
 
-// poisonInterval is how often an event that cannot be mapped or routed is tried
-// again.
-const poisonInterval = 30 * time.Second
-
 // hold stays at an event that cannot be published. Nothing behind it is read,
-// nothing at or above it is confirmed.
-func (p *pump) hold(intake context.Context, c *decoder.Change, cause error) error {
+// nothing at or above it is confirmed. What is wrong is in the row or in the
+// configuration, so trying again would give the same: it waits until it is told
+// to stop, and the next start sees the row again.
+func (p *pump) hold(ctx context.Context, c *decoder.Change, cause error) error {
 	poison := Poison{
 		CommitLSN: c.Transaction.CommitLSN,
 		Ordinal:   c.Ordinal,
 		Partition: -1,
 		Table:     c.Relation.Namespace + "." + c.Relation.Name,
 		EventID:   string(p.event.ID),
-		Topic:     p.record.Topic,
 		Reason:    cause.Error(),
 		Since:     p.relay.now(),
 	}
-	var reject *event.Reject
-	if errors.As(cause, &reject) {
+	if reject, ok := errors.AsType[*event.Reject](cause); ok {
 		poison.Table, poison.EventID = reject.Table, reject.EventID
 	}
-	if p.relay.status.setPoison(poison, cause) {
-		p.relay.log.Error("event cannot be published, holding", zap.String("event_id", poison.EventID),
-			zap.String("table", poison.Table), zap.Stringer("commit_lsn", poison.CommitLSN),
-			zap.Uint32("ordinal", poison.Ordinal), zap.Error(cause))
-	}
+	p.relay.status.setPoison(poison, cause)
+	p.relay.log.Error("event cannot be published, holding", zap.String("event_id", poison.EventID),
+		zap.String("table", poison.Table), zap.Stringer("commit_lsn", poison.CommitLSN),
+		zap.Uint32("ordinal", poison.Ordinal), zap.Error(cause))
 	p.blocked.Store(true)
 	defer p.blocked.Store(false)
-	return retry.Wait(intake, poisonInterval)
+	<-ctx.Done()
+	return context.Cause(ctx)
 }
 
 func (r *Relay) ignored(reason string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,7 @@ type Stream interface {
 	Published() *slot.Published
 	Close(context.Context) error
 	Abort()
+	Done() <-chan struct{} // closed when the connection is gone
 }
 
 // Monitor is the part of slot.Monitor that the relay uses.
@@ -37,7 +39,7 @@ type Monitor interface {
 	Run(context.Context) error
 	Latest() slot.Observation
 	Expect(*slot.Published)
-	Root(ctx context.Context, oid uint32) (schema, name string, ok bool, err error)
+	Root(ctx context.Context, oid uint32) (root slot.Table, published, ok bool, err error)
 }
 
 // Metrics receives counts as they happen; safe for concurrent use.
@@ -103,6 +105,9 @@ type Relay struct {
 // errStopped is the cause of an ordinary end.
 var errStopped = errors.New("relay stopped")
 
+// errStreamLost ends a pump that waits for something else than the stream.
+var errStreamLost = fmt.Errorf("the connection to PostgreSQL broke: %w", net.ErrClosed)
+
 // ErrDrainIncomplete says that a stop left events undelivered. Nothing is lost:
 // they are published at the next start.
 var ErrDrainIncomplete = errors.New("stopped before everything was delivered")
@@ -145,13 +150,14 @@ func (r *Relay) Run(intake, hard context.Context) error {
 	intake, stopIntake := context.WithCancelCause(intake)
 	defer stopIntake(errStopped)
 
-	group, _ := errgroup.WithContext(delivery)
+	// Without delivery there is nothing to take in.
+	defer context.AfterFunc(delivery, func() { stopIntake(context.Cause(delivery)) })()
+	var group errgroup.Group
 	group.Go(func() error {
 		err := r.sink.Run(delivery)
 		if err != nil {
 			err = fmt.Errorf("sink: %w", err)
 		}
-		stopIntake(err) // without the sink there is nothing to do
 		stop(err)
 		return err
 	})
@@ -176,12 +182,19 @@ func (r *Relay) sessions(intake, delivery context.Context) error {
 	passing := retry.Backoff{Min: 200 * time.Millisecond, Max: 30 * time.Second}
 	permanent := retry.Backoff{Min: 5 * time.Second, Max: 60 * time.Second}
 	for intake.Err() == nil {
-		err := r.session(intake, delivery, func() { passing.Reset(); permanent.Reset() })
+		mark, began := r.tracker.Mark(), r.now()
+		err := r.session(intake, delivery)
+		if r.tracker.Mark() > mark || r.now().Sub(began) > time.Minute {
+			// Only a session that got somewhere: one that fails at its first message
+			// would be repeated without end.
+			passing.Reset()
+			permanent.Reset()
+		}
 		if intake.Err() != nil {
-			if errors.Is(err, ErrDrainIncomplete) || NeedsDecision(err) {
+			if NeedsDecision(err) || errors.Is(err, ErrDrainIncomplete) {
 				return err
 			}
-			return nil // a stream that ends with us is nothing to complain of
+			return r.undelivered() // else a stream that ends with us is nothing to complain of
 		}
 		if broken := r.publicationError(); broken != nil {
 			err = broken // which is why the stream was closed
@@ -190,12 +203,16 @@ func (r *Relay) sessions(intake, delivery context.Context) error {
 		if r.expected == nil && kind.setup {
 			return &SetupError{err} // nothing has begun: say so to whoever starts us
 		}
+		waiting := r.status.is(WaitingForSlot)
 		r.status.set(r.now(), kind.state, kind.reason, err)
 		var wait time.Duration
 		switch kind.action {
 		case giveUp:
 			return err
 		case waitForSlot:
+			if !waiting {
+				r.log.Info("waiting for the slot", zap.Error(err))
+			}
 			wait = time.Second
 		case hold:
 			wait = permanent.Next()
@@ -208,12 +225,22 @@ func (r *Relay) sessions(intake, delivery context.Context) error {
 			break
 		}
 	}
+	return r.undelivered()
+}
+
+// undelivered is ErrDrainIncomplete if anything is in flight or was delivered in
+// part. The pump must have ended.
+func (r *Relay) undelivered() error {
+	_, events, _ := r.tracker.Pending()
+	if events > 0 || r.pump.partial() {
+		return fmt.Errorf("%w: %d events are pending; they are published at the next start", ErrDrainIncomplete, events)
+	}
 	return nil
 }
 
 // session runs one replication session until it fails or intake ends; then it
 // drains. It returns nil only after a clean drain.
-func (r *Relay) session(intake, delivery context.Context, connected func()) error {
+func (r *Relay) session(intake, delivery context.Context) error {
 	if err := r.publicationError(); err != nil {
 		return err
 	}
@@ -222,7 +249,6 @@ func (r *Relay) session(intake, delivery context.Context, connected func()) erro
 		r.opt.Metrics.StreamConnect("error")
 		return err
 	}
-	connected()
 	r.opt.Metrics.StreamConnect("ok")
 	r.begin(stream)
 	defer r.end(stream)
@@ -233,8 +259,14 @@ func (r *Relay) session(intake, delivery context.Context, connected func()) erro
 	defer stopPump(errStopped)
 	ended := make(chan error, 1)
 	go func() { ended <- r.pump.run(intake, pumping, stream) }()
+	lost := stream.Done()
 	for {
 		select {
+		case <-lost:
+			// A pump that is blocked would not notice until it has room again, and
+			// the next session, which has to find out why, would have to wait.
+			stopPump(errStreamLost)
+			lost = nil
 		case err := <-ended:
 			stream.Abort()
 			r.opt.Metrics.StreamDisconnect(classify(err).reason)
@@ -248,19 +280,21 @@ func (r *Relay) session(intake, delivery context.Context, connected func()) erro
 			}
 		case <-intake.Done():
 			r.status.set(r.now(), Draining, "", nil)
-			if err := r.drain(delivery); err != nil {
-				stopPump(err) // it may wait for room in the sink for ever
-				stream.Abort()
-				<-ended
+			complete := r.drain(delivery, stream)
+			if complete {
+				closing, cancel := context.WithTimeout(context.WithoutCancel(intake), 2*time.Second)
+				if err := stream.Close(closing); err != nil {
+					r.log.Warn("replication stream not closed in good order", zap.Error(err))
+				}
+				cancel()
+			}
+			stopPump(errStopped) // it may wait for room in the sink for ever
+			stream.Abort()
+			<-ended
+			if err := r.undelivered(); err != nil || complete {
 				return err
 			}
-			closing, cancel := context.WithTimeout(context.WithoutCancel(intake), 2*time.Second)
-			err := stream.Close(closing)
-			cancel()
-			if pumpErr := <-ended; err != nil && !errors.Is(pumpErr, slot.ErrClosed) {
-				r.log.Warn("replication stream not closed in good order", zap.Error(err), zap.NamedError("pump", pumpErr))
-			}
-			return nil
+			return fmt.Errorf("%w: the last position could not be confirmed", ErrDrainIncomplete)
 		}
 	}
 }
@@ -288,7 +322,14 @@ func (r *Relay) begin(stream Stream) {
 	r.stream = stream
 	r.mu.Unlock()
 	r.status.connected(r.now(), h)
+	select {
+	case <-r.stopping: // it was said of the server as it was before
+	default:
+	}
 	r.confirm()
+	if r.publicationError() != nil {
+		stream.Abort() // it was found broken before there was a stream to end
+	}
 }
 
 func (r *Relay) end(stream Stream) {
@@ -340,20 +381,25 @@ func (r *Relay) signal() {
 }
 
 // drain waits until the transaction under way is complete and nothing is
-// pending. The pump does not begin another one after intake has ended.
-func (r *Relay) drain(delivery context.Context) error {
+// pending; the pump does not begin another one after intake has ended. It
+// reports false when that is not to be reached.
+func (r *Relay) drain(delivery context.Context, stream Stream) (complete bool) {
 	deadline, cancel := context.WithTimeout(delivery, r.opt.DrainTimeout)
 	defer cancel()
 	for {
-		_, events, _ := r.tracker.Pending()
-		if events == 0 && !r.pump.open.Load() {
+		open := r.pump.open.Load() // first: once it is closed, nothing is added any more
+		if _, events, _ := r.tracker.Pending(); events == 0 && !open {
 			r.confirm()
-			return nil
+			return true
 		}
 		select {
 		case <-r.progress:
+		case <-r.stopping: // the server waits for our stream to end
+			return false
+		case <-stream.Done():
+			return false
 		case <-deadline.Done():
-			return fmt.Errorf("%w: %d events are pending; they are published at the next start", ErrDrainIncomplete, events)
+			return false
 		}
 	}
 }

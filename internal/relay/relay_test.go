@@ -240,7 +240,8 @@ func TestPartitionsAreResolvedToTheirRoot(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.kafka.auto = true
-	b.monitor.roots = map[uint32]string{20001: "outbox_events", 20002: "somebody_elses"}
+	b.monitor.roots = map[uint32]string{20001: "outbox_events", 20002: "somebody_elses", 20004: "outbox_events_detached"}
+	b.monitor.former = map[uint32]bool{20004: true}
 	b.start()
 	b.raw(beginMessage(500))
 	b.raw(relation(20001, "outbox_events_p1"))
@@ -249,9 +250,11 @@ func TestPartitionsAreResolvedToTheirRoot(t *testing.T) {
 	b.raw(insert(20002, row{"2", "a", "foreign"}))
 	b.raw(relation(20003, "outbox_events_dropped"))
 	b.raw(insert(20003, row{"3", "a", "dropped leaf"}))
+	b.raw(relation(20004, "outbox_events_detached"))
+	b.raw(insert(20004, row{"4", "a", "detached leaf"}))
 	b.raw(commitMessage(500, 508))
 	b.awaitConfirmed(508)
-	if got := b.kafka.values(); !slices.Equal(got, []string{"leaf", "dropped leaf"}) {
+	if got := b.kafka.values(); !slices.Equal(got, []string{"leaf", "dropped leaf", "detached leaf"}) {
 		t.Errorf("submitted %q", got)
 	}
 	if n := b.relay.Snapshot().Ignored["other_table"]; n != 1 {
@@ -293,6 +296,42 @@ func TestDrainTimeoutEndsAPumpThatWaitsForRoom(t *testing.T) {
 	b.commit(row{"1", "a", "one"}, row{"2", "a", "two"})
 	b.awaitRecords(1)
 	b.stop(nil)
+	if err := b.result(); !errors.Is(err, ErrDrainIncomplete) {
+		t.Errorf("got %v, want ErrDrainIncomplete", err)
+	}
+}
+
+// TestReconnectSealsTheRightTransaction: what the server sends again ends before
+// the transaction that was received in part.
+func TestReconnectSealsTheRightTransaction(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.start()
+	b.commit(row{"1", "a", "one"})
+	finish := b.begin(row{"2", "a", "two"})
+	b.awaitRecords(2)
+	b.cut()
+	b.await("second session", func() bool { return b.sessions() == 2 })
+	finish()
+	b.mu.Lock()
+	end := b.lsn
+	b.mu.Unlock()
+	b.kafka.ack(0)
+	b.kafka.ack(1)
+	b.awaitConfirmed(end)
+}
+
+// TestLostStreamInAPartIsNotACleanStop: the rest of the transaction never came.
+func TestLostStreamInAPartIsNotACleanStop(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.kafka.auto = true
+	b.start()
+	b.begin(row{"1", "a", "one"})
+	b.awaitRecords(1)
+	b.stop(nil)
+	b.await("draining", func() bool { return b.relay.Snapshot().State == Draining })
+	b.cut()
 	if err := b.result(); !errors.Is(err, ErrDrainIncomplete) {
 		t.Errorf("got %v, want ErrDrainIncomplete", err)
 	}

@@ -24,7 +24,6 @@ type status struct {
 	poisoned  atomic.Bool // poison is set; read on the hot path
 
 	lastHeard time.Time // local clock: last keepalive or Begin
-	serverAt  time.Time // the server's clock in it
 	zeroAt    time.Time // local clock: nothing was unpublished
 	newest    time.Time // commit time of the newest published event
 	lastAck   time.Time
@@ -61,6 +60,12 @@ func (s *status) set(now time.Time, state State, reason string, err error) {
 	s.state, s.reason, s.err = state, reason, err
 }
 
+func (s *status) is(state State) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state == state
+}
+
 func (s *status) connected(now time.Time, h slot.History) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +89,7 @@ func (s *status) history() slot.History {
 func (s *status) heard(now, server time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lastHeard, s.serverAt = now, server
+	s.lastHeard = now
 	if now.Sub(s.skewAt) > skewPeriod {
 		s.skew[1], s.skewSet[1] = s.skew[0], s.skewSet[0]
 		s.skewSet[0], s.skewAt = false, now
@@ -129,17 +134,14 @@ func (s *status) acked(now, newest time.Time) {
 	s.mu.Unlock()
 }
 
-// setPoison reports whether the poison is news.
-func (s *status) setPoison(p Poison, err error) bool {
+func (s *status) setPoison(p Poison, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.poisoned.Store(true)
-	s.poisonErr = err
-	if old := s.poison; old != nil && old.CommitLSN == p.CommitLSN && old.Ordinal == p.Ordinal && old.Reason == p.Reason {
-		return false
+	if old := s.poison; old != nil && old.CommitLSN == p.CommitLSN && old.Ordinal == p.Ordinal {
+		p.Since = old.Since // it came again with a new session
 	}
-	s.poison = &p
-	return true
+	s.poison, s.poisonErr = &p, err
 }
 
 func (s *status) clearPoison() {
