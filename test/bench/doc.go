@@ -1,0 +1,24 @@
+// Command bench measures walpost against what PostgreSQL itself can send, on
+// servers that it starts, and prints one table:
+//
+//	go run ./test/bench
+//
+// Absolute numbers depend on the machine and on what else it does. So every
+// drain of a backlog is done three ways in the same run, over the same WAL:
+//
+//   - pg_recvlogical to /dev/null, which is the walsender's own limit
+//   - the relay into a sink that throws away (./discard)
+//   - "walpost run" into Kafka with acks=all, one broker, 12 partitions
+//
+// and the ratios are what counts. They compare whole rates, from the start of a
+// process to its last row: the first record is seen in Kafka when the relay has
+// already buffered many, so that a rate from the first to the last can exceed
+// what the walsender sends. Each drain has a slot of its own that was made
+// before the backlog. With -runs N the backlog is drained N times by each, in
+// rotating order, and minimum, median and maximum are printed.
+//
+// The relay is always a process of its own: its CPU is user and system time of
+// the whole process from its start to its last event, its memory the peak of the
+// resident set. At the end the floors are checked; the exit code is 1 if one is
+// missed.
+package main

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The phases, in the order in which they run.
+const (
+	phaseBacklog = "backlog"
+	phaseSingle  = "single"
+	phaseBig     = "big"
+	phaseLatency = "latency"
+)
+
+var phases = []string{phaseBacklog, phaseSingle, phaseBig, phaseLatency}
+
+type options struct {
+	events, single, big, warmUp, runs int
+	latency                           time.Duration
+	only                              []string
+	json, profile                     string
+	ownReader                         bool
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run returns the exit code: 1 when a floor was missed or something failed, 2
+// for wrong flags.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	opt, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "error:", err)
+		return 2
+	}
+	report, err := bench(ctx, opt, stderr)
+	if err != nil {
+		fmt.Fprintln(stderr, "error:", err)
+		return 1
+	}
+	if err := report.print(stdout); err != nil {
+		fmt.Fprintln(stderr, "error:", err)
+		return 1
+	}
+	code := 0
+	for _, f := range report.Floors {
+		if f.missed() {
+			fmt.Fprintf(stderr, "error: floor missed: %s is %s, must be %s\n", f.Name, optional(f.Value, 2), f.bound())
+			code = 1
+		}
+	}
+	return code
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var opt options
+	var only string
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.IntVar(&opt.events, "events", 500_000, "rows of the backlog, 100 in a transaction")
+	flags.IntVar(&opt.single, "single", 100_000, "transactions of one row")
+	flags.IntVar(&opt.big, "big", 1_000_000, "rows of the one large transaction")
+	flags.DurationVar(&opt.latency, "latency", 30*time.Second, "how long latency is measured, 0 not at all")
+	flags.IntVar(&opt.warmUp, "warm-up", 100_000, "rows that are drained before, so that the broker is warm; 0 none")
+	flags.StringVar(&only, "only", "", "phases to run, separated by commas: "+strings.Join(phases, ", "))
+	flags.IntVar(&opt.runs, "runs", 1, "how often each drains the backlogs")
+	flags.StringVar(&opt.json, "json", "", "file for the results")
+	flags.StringVar(&opt.profile, "cpuprofile", "", "file for a CPU profile of the relay into the discarding sink, of its last drain")
+	flags.BoolVar(&opt.ownReader, "own-reader", false, "measure the limit with our own reader, even if there is a pg_recvlogical")
+	if err := flags.Parse(args); err != nil {
+		return opt, err
+	}
+	if flags.NArg() > 0 {
+		return opt, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if opt.events < 1 || opt.single < 1 || opt.big < 1 || opt.runs < 1 || opt.warmUp < 0 || opt.latency < 0 {
+		return opt, errors.New("numbers must be positive")
+	}
+	if opt.events%rowsPerTx != 0 || opt.warmUp%rowsPerTx != 0 {
+		return opt, fmt.Errorf("-events and -warm-up must be multiples of %d", rowsPerTx)
+	}
+	if opt.profile != "" { // our children run in another folder
+		var err error
+		if opt.profile, err = filepath.Abs(opt.profile); err != nil {
+			return opt, err
+		}
+	}
+	opt.only = phases
+	if only != "" {
+		opt.only = strings.Split(only, ",")
+		for _, name := range opt.only {
+			if !slices.Contains(phases, name) {
+				return opt, fmt.Errorf("there is no phase %q; there are %s", name, strings.Join(phases, ", "))
+			}
+		}
+	}
+	return opt, nil
+}
+
+const rowsPerTx = 100
+
+// bench runs the phases. Nothing is left behind, whatever happens.
+func bench(ctx context.Context, opt options, stderr io.Writer) (report *Report, err error) {
+	begun := time.Now()
+	say := func(format string, args ...any) {
+		fmt.Fprintf(stderr, "%5.1f s  %s\n", time.Since(begun).Seconds(), fmt.Sprintf(format, args...))
+	}
+	machine := describeMachine()
+	r, err := newRig(ctx, opt.ownReader, say)
+	defer func() { err = errors.Join(err, r.close()) }()
+	if err != nil {
+		return nil, err
+	}
+	r.profile = opt.profile
+	machine.Postgres, machine.Kafka, machine.Receiver = r.pg.String(), r.cluster.String(), byReceiver
+	limit := byReceiver
+	if r.receiver == "" {
+		limit, machine.Receiver = byReader, byReader
+	}
+	three := []string{limit, byDiscard, byKafka}
+	want := func(name string) bool { return slices.Contains(opt.only, name) }
+	if opt.warmUp > 0 {
+		if _, err := r.backlog(ctx, phase{"warmup", opt.warmUp, rowsPerTx, 1, three}); err != nil {
+			return nil, err
+		}
+	}
+	var drains []Drain
+	for _, p := range []phase{
+		{phaseBacklog, opt.events, rowsPerTx, opt.runs, three},
+		{phaseSingle, opt.single, 1, opt.runs, three},
+		{phaseBig, opt.big, opt.big, 1, []string{byKafka}},
+	} {
+		if !want(p.name) {
+			continue
+		}
+		done, err := r.backlog(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		drains = append(drains, done...)
+	}
+	var latency *Latency
+	if want(phaseLatency) && opt.latency > 0 {
+		if latency, err = r.latency(ctx, opt.latency); err != nil {
+			return nil, fmt.Errorf("latency: %w", err)
+		}
+	}
+	report = newReport(machine, drains, latency)
+	if opt.json != "" {
+		if err := report.write(opt.json); err != nil {
+			return nil, err
+		}
+	}
+	return report, nil
+}
