@@ -10,8 +10,7 @@ import (
 // the empty key goes, so that all keyless records of a topic keep their order.
 const ByKey int32 = -1
 
-// Tag is the caller's name for a record. A sink never reads it; it comes back
-// in the Ack.
+// Tag is the caller's name for a record; it comes back in the Ack.
 type Tag struct {
 	Tx      uint64 // the transaction, as the caller counts them
 	Ordinal uint32 // the position inside it
@@ -52,7 +51,7 @@ type Ack struct {
 // behind it in that partition, and Status says why.
 type Sink interface {
 	// Run delivers until ctx ends and returns nil then; any other error is
-	// fatal (another instance fenced this one, an invariant broke). Run is
+	// fatal (the cluster refuses our producer for good, an invariant broke). Run is
 	// called once. When it has returned, no Ack is coming any more.
 	Run(ctx context.Context) error
 	// Submit hands over one record. It blocks while the sink holds as many
