@@ -318,12 +318,18 @@ func (k *Kafka) initProducer(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		k.unreached(&k.idless, classify(err), err)
+		if v := classify(err); v.class != Passing || v.unknown || v.refresh || attempt > youngBroker {
+			k.unreached(&k.idless, v, err)
+		}
 		if !sleep(ctx, k.timing.backoff(classify(err).class, attempt)) {
 			return nil
 		}
 	}
 }
+
+// youngBroker is how many attempts a coordinator gets to load before it is worth
+// a word.
+const youngBroker = 12
 
 // reached notes that the cluster answers.
 func (k *Kafka) reached() {

@@ -54,15 +54,18 @@ func (s *Stream) sendStatus(asked bool) error {
 	defer s.writing.Unlock()
 	s.mu.Lock()
 	write, flush := s.received, s.confirmed
+	// A server that hears from us has no reason to speak on an idle database;
+	// asked for a reply, it shows that it is there.
+	silent := time.Since(s.lastSeen) > s.opt.StatusInterval
 	s.mu.Unlock()
-	if err := s.write(statusUpdate(write, flush)); err != nil {
+	if err := s.write(statusUpdate(write, flush, silent)); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	s.flushed = max(s.flushed, flush)
 	s.mu.Unlock()
 	if asked && flush < write {
-		return s.write(statusUpdate(write, 0))
+		return s.write(statusUpdate(write, 0, false))
 	}
 	return nil
 }
@@ -71,7 +74,7 @@ func (s *Stream) sendStatus(asked bool) error {
 // protocol's 34 bytes behind the 5 of the message header. The client library's
 // function cannot be used: it replaces a zero flush position by the write
 // position, which would confirm what is not delivered.
-func statusUpdate(write, flush pglogrepl.LSN) []byte {
+func statusUpdate(write, flush pglogrepl.LSN, reply bool) []byte {
 	const body = 1 + 8 + 8 + 8 + 8 + 1
 	b := make([]byte, 0, 5+body)
 	b = append(b, 'd')
@@ -81,7 +84,10 @@ func statusUpdate(write, flush pglogrepl.LSN) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(flush))
 	b = binary.BigEndian.AppendUint64(b, uint64(flush)) // apply
 	b = binary.BigEndian.AppendUint64(b, uint64(time.Now().UnixMicro()-pgEpoch))
-	return append(b, 0) // we ask for no reply
+	if reply {
+		return append(b, 1)
+	}
+	return append(b, 0)
 }
 
 // write sends one message; the caller holds writing.

@@ -164,7 +164,7 @@ func TestInitAndStatus(t *testing.T) {
 		{
 			name: "wrong password", args: []string{"init"}, env: []string{"WALPOST_DSN=" + srv.DSNAs("postgres", "postgres", "wrong-one")},
 			want: result{2, "", "error: connect to PostgreSQL at ADDR: password authentication failed for user \"postgres\" (SQLSTATE 28P01)\n" +
-				"hint: check the password of role \"postgres\" in --dsn, WALPOST_DSN_FILE, PGPASSWORD or the password file\n"},
+				"hint: check the password of role \"postgres\" in --dsn, WALPOST_DSN (or _FILE), PGPASSWORD or the password file\n"},
 		},
 	} {
 		if step.sql != "" {

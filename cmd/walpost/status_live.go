@@ -11,6 +11,7 @@ import (
 
 	"github.com/walpost/walpost/internal/admin"
 	"github.com/walpost/walpost/internal/cli"
+	"github.com/walpost/walpost/internal/relay"
 )
 
 // liveStatus is what only the running instance knows.
@@ -85,10 +86,10 @@ func (l *liveStatus) problems() problems {
 	var list problems
 	if p := l.Poison; p != nil {
 		list = append(list, &problem{
-			fmt.Sprintf("event %s of table %s at %s cannot be published to topic %s: %s", p.EventID, p.Table, p.CommitLSN, p.Topic, p.Reason),
+			fmt.Sprintf("event %s of table %s at %s cannot be published: %s", p.EventID, p.Table, p.CommitLSN, p.Reason),
 			text(l.Hint),
 		})
-	} else if l.Reason != nil {
+	} else if l.Reason != nil && l.State != string(relay.WaitingForSlot) { // a standby does what it is there for
 		list = append(list, &problem{"the relay does not publish: " + orUnknown(text(l.Detail)), text(l.Hint)})
 	}
 	return list
@@ -103,7 +104,7 @@ func (l *liveStatus) rows(t *cli.Table) {
 	t.Row("in flight", fmt.Sprintf("%d events", l.InFlight), fmt.Sprintf("in %d partitions", l.Partitions))
 	t.Row("published", fmt.Sprintf("%d events", l.Published), fmt.Sprintf("%.0f/s", l.PublishedSec))
 	if p := l.Poison; p != nil {
-		t.Row("poison", p.EventID, fmt.Sprintf("%s at %s for topic %s: %s", p.Table, p.CommitLSN, p.Topic, p.Reason))
+		t.Row("poison", p.EventID, fmt.Sprintf("%s at %s: %s", p.Table, p.CommitLSN, p.Reason))
 	}
 }
 

@@ -173,7 +173,7 @@ func Options() []Option {
 		{
 			Name: "sink", Flag: "sink", Group: groupRelay, Default: SinkKafka,
 			Enum: []string{SinkKafka, SinkStdout},
-			Help: "where events go; stdout prints JSON lines, for trying things",
+			Help: "where events go; stdout prints JSON lines and confirms nothing, for trying things",
 			at:   func(c *Config) any { return &c.Sink },
 		},
 		{

@@ -50,12 +50,12 @@ func TestConnectSaysWhatToDo(t *testing.T) {
 		"wrong password": {
 			code: "28P01", message: `password authentication failed for user "relay"`,
 			text: `password authentication failed for user "relay" (SQLSTATE 28P01)`,
-			way:  `check the password of role "relay" in --dsn, WALPOST_DSN_FILE, PGPASSWORD or the password file`,
+			way:  `check the password of role "relay" in --dsn, WALPOST_DSN (or _FILE), PGPASSWORD or the password file`,
 		},
 		"password in the message": {
 			code: "28P01", message: "no such secret: " + secret,
 			text: "no such secret: ******** (SQLSTATE 28P01)",
-			way:  `check the password of role "relay" in --dsn, WALPOST_DSN_FILE, PGPASSWORD or the password file`,
+			way:  `check the password of role "relay" in --dsn, WALPOST_DSN (or _FILE), PGPASSWORD or the password file`,
 		},
 		"pg_hba": {
 			code: "28000", message: `no pg_hba.conf entry for host "10.0.0.9", user "relay", database "app", SSL encryption`,

@@ -66,7 +66,7 @@ func describeServer(pe *pgconn.PgError, cfg *pgconn.Config) (what, way string) {
 	}
 	switch pe.Code {
 	case "28P01":
-		way = "check the password of role " + user + " in --dsn, WALPOST_DSN_FILE, PGPASSWORD or the password file"
+		way = "check the password of role " + user + " in --dsn, WALPOST_DSN (or _FILE), PGPASSWORD or the password file"
 	case "28000":
 		way = describeRefusal(pe.Message, user, database)
 	case "3D000":

@@ -270,7 +270,9 @@ func (k *kafka) Submit(ctx context.Context, r *sink.Record) error {
 func (k *kafka) Status() sink.Status {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.status
+	s := k.status
+	s.LastContact = time.Now()
+	return s
 }
 
 // ack lets record i go.

@@ -55,6 +55,10 @@ func (r *Relay) Snapshot() Snapshot {
 	s.ClockSkew, s.SkewKnown = t.clockSkew()
 	s.Ignored = maps.Clone(t.ignored)
 	s.explain(t.err)
+	if t.poison != nil && events == 0 {
+		// It was not handed over, but it is the oldest that is not published.
+		s.OldestPending, events = t.poison.Committed, 1
+	}
 	s.age(now, t.zeroAt, t.lastHeard, events)
 	s.PublishedSec = t.rate(now, s.EventsPublished)
 	s.findPoison(r, t)
@@ -67,11 +71,16 @@ func (s *Snapshot) explain(err error) {
 	if err == nil {
 		return
 	}
-	s.Detail, s.Hint = err.Error(), ""
+	s.Detail, s.Hint = err.Error(), hint(err)
+}
+
+// hint is what an error says to do; it may be empty.
+func hint(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {
-		s.Hint = h.Hint()
+		return h.Hint()
 	}
+	return ""
 }
 
 // age of the oldest event that is not published, by the server's clock. With
@@ -148,6 +157,9 @@ func (s *Snapshot) judge(now time.Time, t *status, events int) {
 	}
 	switch {
 	case !connected:
+	case s.Sink.LastContact.IsZero():
+		s.Reason = "kafka_unreachable"
+		s.Detail = "no broker has answered yet"
 	case s.LastServerMessage.IsZero() && now.Sub(s.Since) > silence,
 		!s.LastServerMessage.IsZero() && now.Sub(s.LastServerMessage) > silence:
 		s.Reason = "postgres_silent"

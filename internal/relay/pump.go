@@ -286,6 +286,7 @@ func (p *pump) root(ctx context.Context, rel *decoder.Relation) (root slot.Table
 func (p *pump) hold(ctx context.Context, c *decoder.Change, cause error) error {
 	poison := Poison{
 		CommitLSN: c.Transaction.CommitLSN,
+		Committed: c.Transaction.CommitTime,
 		Ordinal:   c.Ordinal,
 		Partition: -1,
 		Table:     c.Relation.Namespace + "." + c.Relation.Name,

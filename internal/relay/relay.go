@@ -69,6 +69,8 @@ type Options struct {
 	Mapper     *event.Mapper
 	Router     *route.Router
 	Metrics    Metrics
+	// ConfirmNothing leaves the slot where it is, for looking without taking.
+	ConfirmNothing bool
 	// DrainTimeout bounds a soft stop. Default 20 s.
 	DrainTimeout time.Duration
 	Log          *zap.Logger
@@ -173,6 +175,10 @@ func (r *Relay) Run(intake, hard context.Context) error {
 		err = groupErr
 	}
 	r.status.set(r.now(), Stopped, "", nil)
+	r.mu.Lock()
+	confirmed := r.confirmed
+	r.mu.Unlock()
+	r.log.Info("relay ended", zap.Stringer("confirmed_lsn", confirmed), zap.Uint64("published", r.published.Load()))
 	return err
 }
 
@@ -216,10 +222,10 @@ func (r *Relay) sessions(intake, delivery context.Context) error {
 			wait = time.Second
 		case hold:
 			wait = permanent.Next()
-			r.log.Error("holding", zap.String("reason", kind.reason), zap.Error(err), zap.Duration("retry_in", wait))
+			r.log.Error("holding", zap.String("reason", kind.reason), zap.Error(err), zap.String("hint", hint(err)), zap.Duration("retry_in", wait))
 		default:
 			wait = passing.Next()
-			r.log.Warn("no replication stream", zap.String("reason", kind.reason), zap.Error(err), zap.Duration("retry_in", wait))
+			r.log.Warn("no replication stream", zap.String("reason", kind.reason), zap.Error(err), zap.String("hint", hint(err)), zap.Duration("retry_in", wait))
 		}
 		if retry.Wait(intake, wait) != nil {
 			break
@@ -273,9 +279,9 @@ func (r *Relay) session(intake, delivery context.Context) error {
 			return err
 		case <-r.stopping:
 			// A pump that is blocked reads nothing, so the server could not send
-			// what it must before it may stop.
+			// what it must before it may stop, or end the stream.
 			if r.pump.blocked.Load() {
-				r.log.Info("the server is stopping, closing the stream")
+				r.log.Info("the server is stopping or ends the stream, closing it")
 				stream.Abort()
 			}
 		case <-intake.Done():
@@ -344,7 +350,7 @@ func (r *Relay) end(stream Stream) {
 func (r *Relay) confirm() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stream != nil && r.broken == nil {
+	if r.stream != nil && r.broken == nil && !r.opt.ConfirmNothing {
 		r.stream.Confirm(r.tracker.Mark())
 	}
 }

@@ -87,6 +87,7 @@ type Poison struct {
 	EventID   string
 	Table     string
 	CommitLSN pglogrepl.LSN
+	Committed time.Time // zero when unknown
 	Ordinal   uint32
 	Topic     string
 	Partition int32

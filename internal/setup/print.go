@@ -16,6 +16,14 @@ func SQL(opt Options) (string, error) {
 	if err := opt.check(); err != nil {
 		return "", err
 	}
+	for _, t := range opt.Tables {
+		if !opt.CreateTables {
+			break
+		}
+		if err := checkCreated(opt, t); err != nil {
+			return "", err
+		}
+	}
 	var b strings.Builder
 	line := func(s string) { b.WriteString(s + "\n") }
 	line("-- What walpost needs. Run it in the database of the outbox, as the owner of")

@@ -202,6 +202,9 @@ func planTables(ctx context.Context, conn *pgx.Conn, opt Options) (steps []step,
 				Way:  "add --create-table, or name the outbox table with --table; names are case sensitive",
 			}
 		default:
+			if err := checkCreated(opt, t); err != nil {
+				return nil, nil, err
+			}
 			if missing == nil {
 				missing = &t
 				if s.statements, err = guardStatements(ctx, conn); err != nil {

@@ -256,3 +256,22 @@ func twoLines(err error) string {
 	}
 	return fmt.Sprintf("error: %s\nhint: %s", err, hint)
 }
+
+// TestCreatedTableMatchesTheConfiguration: what is made must do for the relay.
+func TestCreatedTableMatchesTheConfiguration(t *testing.T) {
+	t.Parallel()
+	opt := Options{
+		Slot: "orders", Publication: "orders", Tables: []slot.Table{{Schema: "public", Name: "events"}}, CreateTables: true,
+		CheckTable: func(def *slot.Definition) error {
+			for _, c := range def.Columns {
+				if c.Name == "uid" {
+					return nil
+				}
+			}
+			return errors.New("no column uid")
+		},
+	}
+	if _, err := SQL(opt); err == nil || !strings.Contains(err.Error(), "no column uid") {
+		t.Errorf("got %v", err)
+	}
+}

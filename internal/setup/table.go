@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/walpost/walpost/internal/pg"
@@ -76,4 +77,31 @@ func publicationStatement(name string, tables []slot.Table) string {
 	}
 	return "create publication " + pg.QuoteIdent(name) + " for table " + strings.Join(quoted, ", ") +
 		" with (publish = 'insert', publish_via_partition_root = true)"
+}
+
+// created is the table that createTable makes, as the catalogue will show it.
+// Configured columns may want another one.
+func created(t slot.Table, payload string) *slot.Definition {
+	types := map[string]uint32{"jsonb": 3802, "json": 114, "text": 25, "bytea": 17}
+	def := &slot.Definition{Table: t, Persistent: true}
+	for _, c := range []struct {
+		name string
+		oid  uint32 // pg_type.oid
+	}{
+		{"seq", 20}, {"event_id", 2950}, {"aggregate_type", 25}, {"aggregate_id", 25}, {"aggregate_version", 20},
+		{"event_type", 25}, {"schema_version", 23}, {"payload", types[payload]}, {"occurred_at", 1184},
+		{"created_at", 1184}, {"tenant_id", 25}, {"traceparent", 25}, {"tracestate", 25}, {"headers", 3802},
+	} {
+		def.Columns = append(def.Columns, slot.Column{Name: c.name, TypeOID: c.oid})
+	}
+	return def
+}
+
+// checkCreated refuses to make a table that the relay would then refuse.
+func checkCreated(opt Options, t slot.Table) error {
+	err := created(t, opt.Payload).Check(opt.CheckTable)
+	if e, ok := errors.AsType[*slot.Error](err); ok {
+		e.Way = "--create-table makes walpost's own columns: remove the table's columns and headers from the configuration, or make the table yourself"
+	}
+	return err
 }

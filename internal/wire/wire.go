@@ -72,7 +72,9 @@ func New(opt Options) (*Instance, error) {
 		Router:       router,
 		Metrics:      m,
 		DrainTimeout: cfg.Relay.DrainTimeout,
-		Log:          log,
+		// What is printed is not delivered.
+		ConfirmNothing: cfg.Sink == config.SinkStdout,
+		Log:            log,
 	})
 	if err != nil {
 		return nil, err
