@@ -61,7 +61,7 @@ type sender struct {
 	counts  []int // records that each had when it was taken
 	batches []batch
 	acks    []Ack
-	req     rawproduce.Request
+	req     *rawproduce.Request // nil: the last one may still be read
 }
 
 // take waits for lanes and takes as many as fit a request. It reports false
@@ -162,7 +162,7 @@ func (s *sender) produce(ctx context.Context) error {
 	s.fill()
 	call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
 	start := time.Now()
-	resp, err := k.transport.RoundTrip(call, k.client.Addr, &s.req)
+	resp, err := k.transport.RoundTrip(call, k.client.Addr, s.req)
 	cancel()
 	if ctx.Err() != nil && err != nil {
 		return nil // stopping: the outcome is not wanted any more
@@ -184,7 +184,7 @@ func (s *sender) produce(ctx context.Context) error {
 		}
 		// A connection of the library may still be reading the request that it
 		// has given up: it keeps these bytes, we take new ones.
-		s.enc.buf, s.req = nil, rawproduce.Request{}
+		s.enc.buf, s.req = nil, nil
 		if v.class == Fenced {
 			fatal = failure("", -1, v, err.Error())
 		}
@@ -232,6 +232,9 @@ func (s *sender) encode() error {
 
 // fill builds the request; the record sets' readers are consumed by sending it.
 func (s *sender) fill() {
+	if s.req == nil {
+		s.req = &rawproduce.Request{}
+	}
 	s.req.Acks = -1 // all in-sync replicas
 	s.req.Timeout = int32(s.kafka.opt.RequestTimeout * 4 / 5 / time.Millisecond)
 	topics := s.req.Topics[:0]

@@ -22,6 +22,11 @@ type Info struct {
 	ActivePID         *int32
 	HolderApplication string // of the active pid, as pg_stat_activity shows it
 	HolderAddress     string
+	// HolderEnding says that the active session was told to end and cannot:
+	// its client does not read. Whoever told it waits, and when it is the
+	// checkpointer, because the slot is to be invalidated, the server makes no
+	// checkpoint until the client has gone.
+	HolderEnding bool
 
 	RestartLSN        *pglogrepl.LSN
 	ConfirmedFlushLSN *pglogrepl.LSN

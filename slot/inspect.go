@@ -27,10 +27,12 @@ select current_setting('server_version_num')::int,
                     then last_failed_time is not null and (last_archived_time is null or last_failed_time > last_archived_time) end
           from pg_stat_archiver)`
 
+// A walsender that streams waits for its client in WalSenderWriteData; in
+// ClientWrite it sends its last words.
 // invalidation_reason, failover and synced exist from 17 on.
 const slotSQL14 = `
 select s.plugin, s.slot_type, s.database, s.temporary, s.two_phase, s.active, s.active_pid,
-       a.application_name, host(a.client_addr),
+       a.application_name, host(a.client_addr), coalesce(a.wait_event = 'ClientWrite', false),
        s.restart_lsn::text, s.confirmed_flush_lsn::text, s.wal_status, s.safe_wal_size,
        null::text, null::bool, null::bool
   from pg_replication_slots s left join pg_stat_activity a on a.pid = s.active_pid
@@ -38,7 +40,7 @@ select s.plugin, s.slot_type, s.database, s.temporary, s.two_phase, s.active, s.
 
 const slotSQL17 = `
 select s.plugin, s.slot_type, s.database, s.temporary, s.two_phase, s.active, s.active_pid,
-       a.application_name, host(a.client_addr),
+       a.application_name, host(a.client_addr), coalesce(a.wait_event = 'ClientWrite', false),
        s.restart_lsn::text, s.confirmed_flush_lsn::text, s.wal_status, s.safe_wal_size,
        s.invalidation_reason, s.failover, s.synced
   from pg_replication_slots s left join pg_stat_activity a on a.pid = s.active_pid
@@ -103,7 +105,7 @@ func inspectSlot(ctx context.Context, conn *pgx.Conn, info *Info) error {
 	}
 	var plugin, database, application, address, restart, confirmed, status, cause *string
 	err := conn.QueryRow(ctx, query, info.Name).Scan(&plugin, &info.SlotType, &database, &info.Temporary, &info.TwoPhase,
-		&info.Active, &info.ActivePID, &application, &address, &restart, &confirmed, &status, &info.SafeWALBytes,
+		&info.Active, &info.ActivePID, &application, &address, &info.HolderEnding, &restart, &confirmed, &status, &info.SafeWALBytes,
 		&cause, &info.Failover, &info.Synced)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,7 +123,8 @@ func (m *Monitor) Expect(p *Published) {
 func (m *Monitor) OnPublicationBroken(f func(error)) { m.broken = f }
 
 // OnServerShutdown sets what is called when the server ends our session because
-// it shuts down, from Run's goroutine. Set it before Run.
+// it shuts down, or cannot end our stream because nobody reads it, from Run's
+// goroutine. Set it before Run.
 func (m *Monitor) OnServerShutdown(f func()) { m.shutdown = f }
 
 // Run looks until ctx ends and then returns its cause. It reconnects for ever.
@@ -217,6 +219,9 @@ func (m *Monitor) look(ctx context.Context, conn *pgx.Conn) error {
 		published = nil
 	}
 	m.latest = Observation{At: m.now(), Took: m.now().Sub(started), Info: info, Published: published, PublicationErr: pubErr}
+	// The server cuts a long application_name off.
+	ours := info.HolderApplication != "" && strings.HasPrefix(m.opt.Application, info.HolderApplication)
+	ending := info.HolderEnding && ours && m.shutdown != nil
 	tell := pubErr != nil && m.expected != nil && !m.told && m.broken != nil
 	if tell {
 		m.told = true
@@ -224,6 +229,9 @@ func (m *Monitor) look(ctx context.Context, conn *pgx.Conn) error {
 	m.mu.Unlock()
 	if tell {
 		m.broken(pubErr)
+	}
+	if ending {
+		m.shutdown()
 	}
 	return nil
 }

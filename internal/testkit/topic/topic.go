@@ -37,11 +37,19 @@ func Create(ctx context.Context, brokers []string, spec Spec) error {
 	for name, value := range spec.Config {
 		config.ConfigEntries = append(config.ConfigEntries, kafka.ConfigEntry{ConfigName: name, ConfigValue: value})
 	}
-	response, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{config}})
-	if err == nil {
-		err = response.Errors[spec.Name]
-	}
-	if err != nil {
+	var refused error // trying again does not help
+	err := await(ctx, func() error {
+		response, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{config}})
+		if err == nil {
+			err = response.Errors[spec.Name]
+		}
+		if errors.Is(err, kafka.BrokerNotAvailable) {
+			return err // a broker that has just started, or is starved
+		}
+		refused = err
+		return nil
+	})
+	if err = errors.Join(err, refused); err != nil {
 		return fmt.Errorf("create topic %q: %w", spec.Name, err)
 	}
 	for _, broker := range brokers {
