@@ -144,7 +144,7 @@ func (s *Snapshot) judge(now time.Time, t *status, events int) {
 		case t.poison != nil:
 			s.State, s.Reason = Holding, "poison"
 			s.Since = t.poison.Since
-		case hold != nil && (hold.Class != sink.Passing || waited):
+		case hold != nil && (hold.Class != sink.Passing || waited || s.Sink.LastContact.IsZero()):
 			s.State, s.Since = Holding, hold.Since
 			s.explain(hold.Err)
 			s.Reason = holdReason(hold)
@@ -158,7 +158,7 @@ func (s *Snapshot) judge(now time.Time, t *status, events int) {
 	switch {
 	case !connected:
 	case s.Sink.LastContact.IsZero():
-		s.Reason = "kafka_unreachable"
+		s.Reason = "kafka_connecting"
 		s.Detail = "no broker has answered yet"
 	case s.LastServerMessage.IsZero() && now.Sub(s.Since) > silence,
 		!s.LastServerMessage.IsZero() && now.Sub(s.LastServerMessage) > silence:

@@ -68,10 +68,15 @@ func TestTopicCreated(t *testing.T) {
 	if len(ranges) != 3 {
 		t.Errorf("%d partitions, want 3", len(ranges))
 	}
-	resp, err := kafkaAdmin(t, o.brokers).DescribeConfigs(t.Context(), &kafka.DescribeConfigsRequest{
-		Resources: []kafka.DescribeConfigRequestResource{{ResourceType: kafka.ResourceTypeTopic, ResourceName: name}},
+	var resp *kafka.DescribeConfigsResponse
+	client := kafkaAdmin(t, o.brokers)
+	testkit.Await(t, "the topic's configuration", func() bool {
+		// A starved broker says that it is not available.
+		resp, err = client.DescribeConfigs(t.Context(), &kafka.DescribeConfigsRequest{
+			Resources: []kafka.DescribeConfigRequestResource{{ResourceType: kafka.ResourceTypeTopic, ResourceName: name}},
+		})
+		return err == nil
 	})
-	need(t, err)
 	got := map[string]string{}
 	for _, e := range resp.Resources[0].ConfigEntries {
 		got[e.ConfigName] = e.ConfigValue
