@@ -16,5 +16,9 @@
 //   - I7 Memory follows the transactions that have pending events, not those
 //     that were settled behind a stuck one, however long it is stuck.
 //
-// The package knows nothing of PostgreSQL's or Kafka's protocols and does no I/O.
+// A Store keeps the mark in tables of the database that the slot belongs to,
+// together with the history it belongs to and, per partition, an offset below
+// which everything lies under it: what a successor needs to send nothing twice.
+//
+// The package knows nothing of the replication protocol or of Kafka's.
 package checkpoint

@@ -19,13 +19,13 @@ type Tracker struct {
 	mu      sync.Mutex
 	mark    pglogrepl.LSN
 	slots   []entry // entry 0 is the list's anchor; Tx values are indexes
-	free    []uint64
+	free    []uint32
 	live    int
 	pending int
 }
 
 type entry struct {
-	prev, next uint64
+	prev, next uint32
 	commit     pglogrepl.LSN
 	end        pglogrepl.LSN // where the mark goes when this entry is settled
 	commitTime time.Time
@@ -42,14 +42,14 @@ func NewTracker(mark pglogrepl.LSN) *Tracker {
 // Begin adds a transaction, by its commit LSN and time, behind all others and
 // returns its name. The name is
 // reused after the transaction is settled.
-func (t *Tracker) Begin(commit pglogrepl.LSN, commitTime time.Time) (tx uint64) {
+func (t *Tracker) Begin(commit pglogrepl.LSN, commitTime time.Time) (tx uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := len(t.free); n > 0 {
 		tx = t.free[n-1]
 		t.free = t.free[:n-1]
 	} else {
-		tx = uint64(len(t.slots))
+		tx = uint32(len(t.slots))
 		t.slots = append(t.slots, entry{})
 	}
 	last := t.slots[0].prev
@@ -61,7 +61,7 @@ func (t *Tracker) Begin(commit pglogrepl.LSN, commitTime time.Time) (tx uint64) 
 }
 
 // Add counts one more event of tx, before it is handed to the sink.
-func (t *Tracker) Add(tx uint64) {
+func (t *Tracker) Add(tx uint32) {
 	t.mu.Lock()
 	t.at(tx).pending++
 	t.pending++
@@ -70,7 +70,7 @@ func (t *Tracker) Add(tx uint64) {
 
 // Seal says that tx is complete and ends at end, the position behind its
 // commit record. It reports whether the mark moved.
-func (t *Tracker) Seal(tx uint64, end pglogrepl.LSN) bool {
+func (t *Tracker) Seal(tx uint32, end pglogrepl.LSN) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.at(tx)
@@ -81,7 +81,7 @@ func (t *Tracker) Seal(tx uint64, end pglogrepl.LSN) bool {
 
 // Done says that n events of tx are settled. It returns the transaction's
 // commit time and whether the mark moved.
-func (t *Tracker) Done(tx uint64, n int) (commitTime time.Time, moved bool) {
+func (t *Tracker) Done(tx uint32, n int) (commitTime time.Time, moved bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.at(tx)
@@ -131,24 +131,24 @@ func (t *Tracker) Pending() (transactions, events int, oldest time.Time) {
 }
 
 // CommitLSN of a transaction that has pending events.
-func (t *Tracker) CommitLSN(tx uint64) (lsn pglogrepl.LSN, ok bool) {
+func (t *Tracker) CommitLSN(tx uint32) (lsn pglogrepl.LSN, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if tx == 0 || tx >= uint64(len(t.slots)) || !t.slots[tx].used {
+	if tx == 0 || tx >= uint32(len(t.slots)) || !t.slots[tx].used {
 		return 0, false
 	}
 	return t.slots[tx].commit, true
 }
 
-func (t *Tracker) at(tx uint64) *entry {
-	if tx == 0 || tx >= uint64(len(t.slots)) || !t.slots[tx].used {
+func (t *Tracker) at(tx uint32) *entry {
+	if tx == 0 || tx >= uint32(len(t.slots)) || !t.slots[tx].used {
 		panic(fmt.Sprintf("checkpoint: unknown transaction %d", tx))
 	}
 	return &t.slots[tx]
 }
 
 // settle takes tx out of the list if nothing of it is missing.
-func (t *Tracker) settle(tx uint64) (moved bool) {
+func (t *Tracker) settle(tx uint32) (moved bool) {
 	e := &t.slots[tx]
 	if !e.sealed || e.pending > 0 {
 		return false

@@ -22,7 +22,7 @@ type naive struct {
 }
 
 type naiveTx struct {
-	id      uint64
+	id      uint32
 	end     pglogrepl.LSN
 	pending int
 	sealed  bool
@@ -150,7 +150,7 @@ func TestI7SettledTransactionsTakeNoMemory(t *testing.T) {
 	stuck := tr.Begin(0, time.Unix(1, 0))
 	tr.Add(stuck)
 	tr.Seal(stuck, 10)
-	var highest uint64
+	var highest uint32
 	for i := range 1_000_000 {
 		tx := tr.Begin(0, time.Unix(2, 0))
 		highest = max(highest, tx)

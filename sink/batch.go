@@ -68,7 +68,8 @@ func newEncoder(compression string) (*encoder, error) {
 type batch struct {
 	from, to int // in encoder.buf, with the length in front
 	n        int
-	body     int // bytes of the bodies
+	body     int    // bytes of the bodies
+	last     uint64 // Tag.Commit of the last record
 	end      cursor
 	runs     []Ack
 }
@@ -114,6 +115,7 @@ func (e *encoder) encode(c cursor, count, limit int, topic string, p producer, s
 		out = binary.AppendVarint(out, int64(b.n))
 		out = append(out, body...)
 		newest = max(newest, m.millis)
+		b.last = m.tag.Commit
 		if last := len(b.runs) - 1; last >= 0 && b.runs[last].Tx == m.tag.Tx {
 			b.runs[last].N++
 		} else {

@@ -69,7 +69,7 @@ func BenchmarkSubmit(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				rec.Key, rec.Tag.Tx = keys[i%len(keys)], uint64(i/100)
+				rec.Key, rec.Tag.Tx = keys[i%len(keys)], uint32(i/100)
 				if err := r.Submit(context.Background(), &rec); err != nil {
 					b.Fatal(err)
 				}

@@ -68,7 +68,7 @@ var codes = map[int16]verdict{
 	44:  {class: Permanent, reason: "POLICY_VIOLATION", way: "the cluster's create.topic.policy refuses the topic: create it by hand"},
 	45:  {class: Permanent, reason: "OUT_OF_ORDER_SEQUENCE_NUMBER", lost: true},
 	46:  {class: Permanent, reason: "DUPLICATE_SEQUENCE_NUMBER", lost: true},
-	47:  {class: Fenced, reason: "INVALID_PRODUCER_EPOCH", way: "the cluster knows a newer producer with our id: restart walpost"},
+	47:  {class: Fenced, reason: "INVALID_PRODUCER_EPOCH", way: "another relay of the same slot has taken over"},
 	48:  {class: Permanent, reason: "INVALID_TXN_STATE", lost: true},
 	49:  {class: Permanent, reason: "INVALID_PRODUCER_ID_MAPPING", lost: true},
 	51:  {class: Passing, reason: "CONCURRENT_TRANSACTIONS"},
@@ -85,7 +85,7 @@ var codes = map[int16]verdict{
 	77:  {class: Passing, reason: "STALE_BROKER_EPOCH", refresh: true},
 	87:  {class: Poison, reason: "INVALID_RECORD", way: "a compacted topic refuses records without a key"},
 	89:  {class: Passing, reason: "THROTTLING_QUOTA_EXCEEDED"},
-	90:  {class: Fenced, reason: "PRODUCER_FENCED", way: "the cluster knows a newer producer with our id: restart walpost"},
+	90:  {class: Fenced, reason: "PRODUCER_FENCED", way: "another relay of the same slot has taken over"},
 	100: {class: Passing, reason: "UNKNOWN_TOPIC_ID", refresh: true},
 }
 

@@ -16,7 +16,9 @@
 // How it is built: records wait in a queue per partition (queue.go, lane.go).
 // Every broker has senders (sender.go) that encode the heads of many queues
 // (batch.go) into one request and settle it partition by partition, by the
-// table in classify.go. topic.go follows topics, partitions and leaders.
+// table in classify.go. topic.go follows topics, partitions and leaders. Before
+// anything is sent, recover.go fences predecessors off and tail.go reads what they
+// delivered; progress.go tells what a successor will have to read.
 //
 // Why not the client library's Writer: it has no producer id and no sequence,
 // so a retry repeats or overtakes; after it gave up on a batch it sends the

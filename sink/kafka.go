@@ -35,6 +35,8 @@ type Options struct {
 	// four fifths of it. Default 10 s.
 	RequestTimeout time.Duration
 	Topics         TopicPolicy
+	// AwaitRecovery makes the sink send nothing before Recover was called.
+	AwaitRecovery bool
 
 	// Acked is told of settled records, from several goroutines. The slice is
 	// the sink's again when the call returns. Required.
@@ -85,8 +87,22 @@ type Kafka struct {
 	held     map[*lane]struct{}   // lanes with a hold
 	said     map[string]time.Time // when a kind of message was last logged aloud
 	outage   *Hold                // no broker answers, or none lets us in
-	idless   *Hold                // the cluster gives no producer id
-	closed   bool
+
+	// Since Recover:
+	transactional string                                           // the id; empty: none
+	read          map[Partition]int64                              // ends of the partitions when they were read
+	replayed      uint64                                           // Tag.Commit from which on nothing was there before; 0: not reached
+	known         map[eventID]struct{}                             // in Kafka already, and not come again yet
+	register      func(context.Context, map[Partition]int64) error // nil: not wanted
+	registered    map[Partition]bool                               // durable at the successor's disposal
+	moved         map[*lane]struct{}                               // acked since the last Progress
+	found         []Ack                                            // of waiting records that are there already
+	protection    Protection
+	bump          bool          // a lane waits for a higher epoch
+	session       chan struct{} // a token asks for it
+	idless        *Hold         // the cluster gives no producer id
+	unregistered  *Hold         // new partitions cannot be made durable
+	closed        bool
 
 	records    int // queued or under way
 	lanes      int // that have records
@@ -147,6 +163,8 @@ func New(opt Options) (*Kafka, error) {
 		topics:    make(map[string]*topic),
 		brokers:   make(map[int32]*broker),
 		held:      make(map[*lane]struct{}),
+		moved:     make(map[*lane]struct{}),
+		session:   make(chan struct{}, 1),
 		said:      make(map[string]time.Time),
 	}, nil
 }
@@ -162,7 +180,7 @@ func (k *Kafka) Run(ctx context.Context) error {
 	defer stop()
 	group.Go(func() error { return k.watchMetadata(ctx) })
 	group.Go(func() error { return k.retryLoop(ctx) })
-	group.Go(func() error { return k.initProducer(ctx) })
+	group.Go(func() error { return k.sessions(ctx) })
 	err := group.Wait()
 	k.transport.CloseIdleConnections()
 	if err != nil && !errors.Is(err, context.Canceled) {
@@ -193,6 +211,12 @@ func (k *Kafka) Submit(ctx context.Context, r *Record) error {
 	for {
 		q, l := k.place(r)
 		if need := q.cost(body); need == 0 || k.pool.used+need <= k.opt.LimitBytes || k.records == 0 {
+			if l != nil && len(k.known) > 0 && k.alreadyThere(l, r) {
+				k.mu.Unlock()
+				k.observer.AlreadyThere(1)
+				k.opt.Acked([]Ack{{Tx: r.Tag.Tx, N: 1, Topic: r.Topic, Replay: true}})
+				return nil
+			}
 			if k.records++; q.count == 0 {
 				k.lanes++
 			}
@@ -258,11 +282,14 @@ func (k *Kafka) Status() Status {
 		LastContact:        k.contact,
 		Beat:               k.beat,
 		Records:            k.acked,
+		Protection:         k.protection,
 	}
 	if k.outage != nil {
 		s.Holds = append(s.Holds, *k.outage)
 	} else if k.idless != nil {
 		s.Holds = append(s.Holds, *k.idless)
+	} else if k.unregistered != nil {
+		s.Holds = append(s.Holds, *k.unregistered)
 	}
 	if k.topicHolds > 0 {
 		for _, t := range k.topics {
@@ -290,40 +317,43 @@ func (k *Kafka) Status() Status {
 	return s
 }
 
-// initProducer asks for the producer id under which all batches are written.
-// A young broker answers COORDINATOR_LOAD_IN_PROGRESS with id -1; batches with
-// that id would be accepted without any protection against repeats, so no
-// sender starts before there is a real one.
-func (k *Kafka) initProducer(ctx context.Context) error {
-	for attempt := 0; ; attempt++ {
-		call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
-		resp, err := k.client.InitProducerID(call, &kafka.InitProducerIDRequest{ProducerID: -1, ProducerEpoch: -1})
-		cancel()
-		if err == nil {
-			err = resp.Error
-		}
-		if err == nil && resp.Producer.ProducerID < 0 {
-			err = errors.New("the broker gave no producer id")
-		}
-		if err == nil {
-			k.mu.Lock()
-			k.producer = producer{true, int64(resp.Producer.ProducerID), int16(resp.Producer.ProducerEpoch)}
-			k.idless = nil
-			k.reached()
-			k.wakeSenders()
-			k.mu.Unlock()
-			k.log.Info("producer ready", zap.Int("producer_id", resp.Producer.ProducerID))
-			return nil
-		}
+// sessions gets the producer id under which all batches are written, unless
+// Recover does, and a higher epoch when a lane needs one.
+func (k *Kafka) sessions(ctx context.Context) error {
+	if !k.opt.AwaitRecovery {
+		session, err := (&fence{k: k}).plain(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if v := classify(err); v.class != Passing || v.unknown || v.refresh || attempt > youngBroker {
-			k.unreached(&k.idless, v, err)
+		if err != nil {
+			return err
 		}
-		if !sleep(ctx, k.timing.backoff(classify(err).class, attempt)) {
+		k.mu.Lock()
+		k.producer = session
+		k.wakeSenders()
+		k.mu.Unlock()
+		k.log.Info("producer ready", zap.Int64("producer_id", session.id))
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-k.session:
+		}
+		k.mu.Lock()
+		own, f := k.producer, &fence{k: k, id: k.transactional}
+		k.mu.Unlock()
+		next, err := f.init(ctx, own)
+		if ctx.Err() != nil {
 			return nil
 		}
+		if err != nil {
+			return err
+		}
+		k.mu.Lock()
+		k.producer, k.bump = next, false
+		k.wakeSenders()
+		k.mu.Unlock()
 	}
 }
 
@@ -365,3 +395,4 @@ func (nobody) BatchFailed(Class, string, int) {}
 func (nobody) BatchRetried(string)            {}
 func (nobody) BrokerDuplicate()               {}
 func (nobody) SequenceLost()                  {}
+func (nobody) AlreadyThere(int)               {}

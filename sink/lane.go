@@ -27,14 +27,15 @@ type lane struct {
 	due       time.Time // when delayed
 
 	producer producer
-	seq      int32 // of the next batch
-	frozen   int   // records of a batch that may have been stored; 0: none
-	limit    int   // at most so many records in the next batch; 0: no limit
-	alone    bool  // the record at the head is refused: send it by itself, rarely
-	troubled bool  // the partition's replicas are the problem
-	orphan   bool  // no such partition
-	attempts int   // failed ones in a row
-	runs     []Ack // reused between batches
+	seq      int32  // of the next batch
+	frozen   int    // records of a batch that may have been stored; 0: none
+	limit    int    // at most so many records in the next batch; 0: no limit
+	alone    bool   // the record at the head is refused: send it by itself, rarely
+	troubled bool   // the partition's replicas are the problem
+	orphan   bool   // no such partition
+	attempts int    // failed ones in a row
+	runs     []Ack  // reused between batches
+	marks    []mark // acked batches that Progress has not passed, oldest first
 	hold     *Hold
 }
 
@@ -70,7 +71,7 @@ func (k *Kafka) offer(l *lane) {
 	if l.state != idle || l.queue.count == 0 || l.orphan {
 		return
 	}
-	if l.topic.reshaping && l.frozen == 0 {
+	if l.topic.reshaping && l.frozen == 0 || !k.mayWrite(l) {
 		return
 	}
 	if l.topic.hold != nil {
@@ -148,7 +149,8 @@ func (k *Kafka) retryLoop(ctx context.Context) error {
 }
 
 // settled takes an acked batch off the lane.
-func (k *Kafka) settled(l *lane, b *batch) {
+func (k *Kafka) settled(l *lane, b *batch, offset int64) {
+	k.noteAcked(l, offset+int64(b.n), b.last)
 	l.queue.release(&k.pool, b.end, b.n, b.body)
 	l.seq = (l.seq + int32(b.n)) & math.MaxInt32 // wraps to 0 as the broker does
 	if l.alone {
@@ -189,7 +191,7 @@ func (k *Kafka) failed(l *lane, b *batch, v verdict, detail string, badRecord in
 		k.observer.SequenceLost()
 		k.log.Error("unexplained sequence error, epoch bumped", zap.String("topic", l.topic.name),
 			zap.Int32("partition", l.partition), zap.String("reason", v.reason))
-		l.bump()
+		k.bumpEpoch(l)
 		v.class = Passing
 	case v.class == Poison && b.n > 1:
 		// Somewhere in the batch is a record that is refused, or all of them
@@ -197,7 +199,7 @@ func (k *Kafka) failed(l *lane, b *batch, v verdict, detail string, badRecord in
 		if l.frozen > 0 {
 			// An earlier attempt may have been stored: its sequence must not be
 			// used for other bytes.
-			l.bump()
+			k.bumpEpoch(l)
 		}
 		switch {
 		case v.cut:
@@ -219,11 +221,25 @@ func (k *Kafka) failed(l *lane, b *batch, v verdict, detail string, badRecord in
 	k.delay(l, k.timing.backoff(v.class, l.attempts))
 }
 
-// bump starts a new epoch for this lane. Without a transactional id the epoch
-// is the producer's own affair, and the broker keeps it per partition.
-func (l *lane) bump() {
-	l.producer.epoch++
+// bumpEpoch starts a new epoch for a lane, at sequence 0. Without a
+// transactional id the epoch is the producer's own affair, and the broker keeps
+// it per partition. With one, only the coordinator gives epochs out; the other
+// lanes go on with the old one, which stays valid where the new one has not
+// written.
+func (k *Kafka) bumpEpoch(l *lane) {
 	l.seq, l.frozen = 0, 0
+	if k.transactional == "" {
+		l.producer.epoch++
+		return
+	}
+	if l.producer.epoch == k.producer.epoch {
+		k.bump = true
+		select {
+		case k.session <- struct{}{}:
+		default:
+		}
+	}
+	l.producer.known = false // takes the newest when it is sent again
 }
 
 // noLeader holds a lane that no broker leads.

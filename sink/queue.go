@@ -80,7 +80,7 @@ type meta struct {
 	tag       Tag
 }
 
-const metaSize = 32
+const metaSize = 36
 
 // endOfBlock in the place of a size says that the next record is in the next
 // block. Where not even a meta fits, that goes without saying.
@@ -170,9 +170,10 @@ func appendMeta(b []byte, m meta) []byte {
 	b = binary.LittleEndian.AppendUint32(b, m.size)
 	b = binary.LittleEndian.AppendUint32(b, uint32(m.partition))
 	b = binary.LittleEndian.AppendUint64(b, uint64(m.millis))
-	b = binary.LittleEndian.AppendUint64(b, m.tag.Tx)
+	b = binary.LittleEndian.AppendUint32(b, m.tag.Tx)
+	b = binary.LittleEndian.AppendUint32(b, m.tag.Source)
 	b = binary.LittleEndian.AppendUint32(b, m.tag.Ordinal)
-	return binary.LittleEndian.AppendUint32(b, m.tag.Source)
+	return binary.LittleEndian.AppendUint64(b, m.tag.Commit)
 }
 
 func readMeta(b []byte) meta {
@@ -182,9 +183,10 @@ func readMeta(b []byte) meta {
 		partition: int32(binary.LittleEndian.Uint32(b[4:])),
 		millis:    int64(binary.LittleEndian.Uint64(b[8:])),
 		tag: Tag{
-			Tx:      binary.LittleEndian.Uint64(b[16:]),
+			Tx:      binary.LittleEndian.Uint32(b[16:]),
+			Source:  binary.LittleEndian.Uint32(b[20:]),
 			Ordinal: binary.LittleEndian.Uint32(b[24:]),
-			Source:  binary.LittleEndian.Uint32(b[28:]),
+			Commit:  binary.LittleEndian.Uint64(b[28:]),
 		},
 	}
 }

@@ -36,7 +36,7 @@ func randomRecord(random *rand.Rand, i int) Record {
 	r := Record{
 		Topic: "t", Partition: int32(random.IntN(5)) - 1, Key: some(20), Value: some(size),
 		Time: time.UnixMilli(random.Int64N(1 << 41)),
-		Tag:  Tag{Tx: random.Uint64(), Ordinal: uint32(i), Source: random.Uint32()},
+		Tag:  Tag{Tx: random.Uint32(), Ordinal: uint32(i), Source: random.Uint32()},
 	}
 	for range random.IntN(4) {
 		r.Headers = append(r.Headers, Header{Name: fmt.Sprint("h", random.IntN(1000)), Value: some(30)})

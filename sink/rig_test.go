@@ -69,7 +69,7 @@ func newRig(t testing.TB, c *kfake.Cluster, change func(*Options)) *rig {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			for _, a := range acks {
-				r.acked[a.Tx] += a.N
+				r.acked[uint64(a.Tx)] += a.N
 				r.total += a.N
 			}
 		},
@@ -155,7 +155,7 @@ func (r *rig) trySend(ctx context.Context, topic string, partition int32, key, t
 	n := strconv.Itoa(r.sent)
 	err := r.Submit(ctx, &Record{
 		Topic: topic, Partition: partition, Key: []byte(key), Value: []byte(n + tail),
-		Headers: []Header{{Name: "id", Value: []byte(n)}}, Time: time.UnixMilli(1_700_000_000_000), Tag: Tag{Tx: uint64(r.sent)},
+		Headers: []Header{{Name: "id", Value: []byte(n)}}, Time: time.UnixMilli(1_700_000_000_000), Tag: Tag{Tx: uint32(r.sent), Commit: uint64(r.sent)},
 	})
 	if err == nil {
 		r.sent++
@@ -366,3 +366,5 @@ func observe(c *kfake.Cluster, f func(sentBatch)) {
 		return nil, nil, false
 	})
 }
+
+func (c *counts) AlreadyThere(int) {}

@@ -14,6 +14,7 @@ import (
 	"github.com/segmentio/kafka-go/protocol/produce"
 	"github.com/segmentio/kafka-go/protocol/rawproduce"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // maxRecordBytes is below every broker's socket.request.max.bytes (100 MiB by
@@ -76,7 +77,7 @@ func (s *sender) take(b *broker, troubled bool) bool {
 	}
 	s.lanes, s.counts = s.lanes[:0], s.counts[:0]
 	for {
-		for !k.closed && (len(*list) == 0 || !k.producer.known || !troubled && !b.open()) {
+		for !k.closed && (len(*list) == 0 || !k.producer.known || k.bump || !troubled && !b.open()) {
 			cond.Wait()
 		}
 		if k.closed {
@@ -284,7 +285,7 @@ func (s *sender) settle(resp *produce.Response) (fatal error) {
 			}
 			k.observer.BatchAcked(l.topic.name, b.n, b.body)
 			s.acks = append(s.acks, b.runs...)
-			k.settled(l, b)
+			k.settled(l, b, p.BaseOffset)
 		default:
 			code := kafka.Error(p.ErrorCode)
 			v := classify(code)
@@ -303,7 +304,7 @@ func (s *sender) settle(resp *produce.Response) (fatal error) {
 			}
 			k.failed(l, b, v, detail, bad)
 			if v.class == Fenced {
-				k.log.Error("fenced by another producer", zap.String("topic", l.topic.name), zap.Int32("partition", l.partition))
+				k.log.Log(k.seldom("fenced", zapcore.ErrorLevel), "fenced by another producer", zap.String("topic", l.topic.name), zap.Int32("partition", l.partition))
 				fatal = failure(l.topic.name, l.partition, v, detail)
 			}
 		}

@@ -12,9 +12,11 @@ const ByKey int32 = -1
 
 // Tag is the caller's name for a record; it comes back in the Ack.
 type Tag struct {
-	Tx      uint64 // the transaction, as the caller counts them
-	Ordinal uint32 // the position inside it
+	Tx      uint32 // the transaction, as the caller names it
 	Source  uint32 // the table
+	Ordinal uint32 // the position inside the transaction
+	// Commit orders transactions: it never decreases from Submit to Submit.
+	Commit uint64
 }
 
 // Header of a record. A nil Value is Kafka's null.
@@ -38,9 +40,11 @@ type Record struct {
 // Ack says that N records of transaction Tx are settled: all in-sync replicas
 // have them.
 type Ack struct {
-	Tx    uint64
+	Tx    uint32
 	N     int
 	Topic string
+	// Replay says that they were there before: a predecessor had sent them.
+	Replay bool
 }
 
 // Sink delivers records and keeps the order of Submit per partition.
@@ -51,7 +55,7 @@ type Ack struct {
 // behind it in that partition, and Status says why.
 type Sink interface {
 	// Run delivers until ctx ends and returns nil then; any other error is
-	// fatal (the cluster refuses our producer for good, an invariant broke). Run is
+	// fatal (another relay of the same slot fenced this one, an invariant broke). Run is
 	// called once. When it has returned, no Ack is coming any more.
 	Run(ctx context.Context) error
 	// Submit hands over one record. It blocks while the sink holds as many
@@ -101,6 +105,7 @@ type Status struct {
 	Holds              []Hold    // worst first, at most MaxHolds; HoldCount has them all
 	HoldCount          int
 	Records            uint64 // acked so far
+	Protection         Protection
 }
 
 // MaxHolds bounds the list in Status.
@@ -127,4 +132,5 @@ type Observer interface {
 	BatchRetried(reason string)                          // an attempt after the first
 	BrokerDuplicate()                                    // the broker already had the batch
 	SequenceLost()                                       // an unexplained sequence error: epoch bumped
+	AlreadyThere(records int)                            // found in Kafka at the start, not sent again
 }

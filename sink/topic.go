@@ -158,7 +158,8 @@ func (k *Kafka) updateMetadata(ctx context.Context) (incomplete bool, err error)
 		k.createTopics(ctx, missing[:min(len(missing), createAtOnce)])
 		k.askMetadata()
 	}
-	return incomplete, nil
+	k.settleKnown()
+	return k.registerLanes(ctx) || incomplete, nil
 }
 
 // updateTopic takes over what the cluster says of a topic's partitions.
@@ -273,6 +274,12 @@ func (k *Kafka) reshape(t *topic) bool {
 			c := q.first()
 			m, body := c.next()
 			l := t.lane(m.partition, bodyKey(body))
+			if len(k.known) > 0 && i == len(queues)-1 && k.alreadyThere(l, parse(t.name, m, body)) {
+				k.records--
+				k.found = append(k.found, Ack{Tx: m.tag.Tx, N: 1, Topic: t.name, Replay: true})
+				q.release(&k.pool, c, 1, len(body))
+				continue
+			}
 			if l.queue.count == 0 {
 				k.lanes++
 			}

@@ -30,6 +30,10 @@ type StreamOptions struct {
 	// the newest of them that is settled. Streaming starts there, even if a
 	// server crash took the slot back. Zero: the slot's own position.
 	Known History
+	// Remembered is what an earlier process left behind. It may be newer than the
+	// slot, which a server crash takes back; it is used when the server's WAL
+	// provably contains it, and otherwise reported and ignored.
+	Remembered History
 	// Tables must be in the publication; when Expected is set, the same ones as
 	// then.
 	Tables   []Table
@@ -64,6 +68,7 @@ type Stream struct {
 	history History
 	start   pglogrepl.LSN
 	tables  *Published
+	walEnd  pglogrepl.LSN
 
 	moved  chan struct{} // the confirmable position moved
 	asked  chan struct{} // the server wants an answer now
@@ -129,8 +134,6 @@ func Open(ctx context.Context, opt StreamOptions) (*Stream, error) {
 		s.confirmed = *info.ConfirmedFlushLSN
 	}
 	s.confirmed = max(s.confirmed, opt.Known.LSN)
-	s.start, s.received, s.flushed = s.confirmed, s.confirmed, s.confirmed
-
 	conf := pg.ReplicationConfig(opt.Config, opt.Application)
 	conf.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		return pgproto3.NewFrontend(bufio.NewReaderSize(r, readBuffer), w)
@@ -198,18 +201,23 @@ func (s *Stream) begin(ctx context.Context, info *Info) error {
 	if err != nil {
 		return fmt.Errorf("identify system: %w", err)
 	}
+	s.walEnd = id.XLogPos
 	// The two connections may have reached two servers of the DSN.
-	if info.SystemID != "" && info.SystemID != id.SystemID || id.XLogPos < s.start {
+	if info.SystemID != "" && info.SystemID != id.SystemID || id.XLogPos < s.confirmed {
 		return &Error{
 			Kind: ErrForeign,
-			Text: fmt.Sprintf("the slot's position %s is not in the WAL of the server that was reached: system identifier %s, at %s", s.start, id.SystemID, id.XLogPos),
+			Text: fmt.Sprintf("the slot's position %s is not in the WAL of the server that was reached: system identifier %s, at %s", s.confirmed, id.SystemID, id.XLogPos),
 			Way:  "make all hosts of the DSN lead to one cluster, and its primary",
 		}
 	}
-	s.history = History{SystemID: id.SystemID, Timeline: id.Timeline, LSN: s.start}
 	if err := s.opt.Known.check(ctx, s.conn, id); err != nil {
 		return err
 	}
+	if err := s.remember(ctx, id); err != nil {
+		return err
+	}
+	s.start, s.received, s.flushed = s.confirmed, s.confirmed, s.confirmed
+	s.history = History{SystemID: id.SystemID, Timeline: id.Timeline, LSN: s.start}
 	timeout, err := walSenderTimeout(ctx, s.conn)
 	if err != nil {
 		return err
@@ -228,6 +236,31 @@ func (s *Stream) begin(ctx context.Context, info *Info) error {
 	}
 	return nil
 }
+
+// remember starts at the remembered position where that is newer than the
+// slot's and belongs to the same history.
+func (s *Stream) remember(ctx context.Context, id pglogrepl.IdentifySystemResult) error {
+	r := s.opt.Remembered
+	if r.SystemID == "" || r.LSN <= s.confirmed {
+		return nil
+	}
+	err := r.check(ctx, s.conn, id)
+	if foreign := (*Error)(nil); errors.As(err, &foreign) {
+		s.log.Warn("the checkpoint is not of this server's history; the slot's position is used",
+			zap.Stringer("checkpoint_lsn", r.LSN), zap.Stringer("slot_lsn", s.confirmed), zap.Error(err))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.log.Info("the slot is behind the checkpoint, as after a server crash; the checkpoint is used",
+		zap.Stringer("checkpoint_lsn", r.LSN), zap.Stringer("slot_lsn", s.confirmed))
+	s.confirmed = r.LSN
+	return nil
+}
+
+// WALEnd is where the server's WAL ended when the session began.
+func (s *Stream) WALEnd() pglogrepl.LSN { return s.walEnd }
 
 const confirmedSQL = `select confirmed_flush_lsn::text from pg_catalog.pg_replication_slots where slot_name = $1`
 

@@ -22,8 +22,10 @@ type initFlags struct {
 	createTable bool
 	payload     string
 	failover    bool
-	wait        time.Duration
-	print       bool
+	checkpoint  bool
+
+	wait  time.Duration
+	print bool
 }
 
 func newInitCommand(a *app) *cobra.Command {
@@ -48,6 +50,7 @@ of the tables, with the right to create in the database and with REPLICATION;
 	flags := cmd.Flags()
 	flags.BoolVar(&f.createTable, "create-table", false, "create the outbox tables that are missing, append-only")
 	flags.Var(&choice{&f.payload, setup.Payloads[:]}, "payload", "type of the payload column of a created table")
+	flags.BoolVar(&f.checkpoint, "checkpoint", true, "make the tables that let a restarted relay send nothing twice")
 	flags.BoolVar(&f.failover, "failover", true, "let standbys synchronize the slot (PostgreSQL 17 and later)")
 	flags.DurationVar(&f.wait, "wait", 30*time.Second, "how long the slot may wait for open transactions")
 	flags.BoolVar(&f.print, "print", false, "print the SQL instead of running it")
@@ -69,7 +72,7 @@ func (a *app) init(cmd *cobra.Command, f initFlags) error {
 	}
 	opt := setup.Options{
 		Slot: cfg.Postgres.Slot, Publication: cfg.Postgres.Publication, Tables: wire.SlotTables(cfg.Postgres.Tables),
-		CreateTables: f.createTable, Payload: f.payload, Failover: f.failover, Wait: f.wait, CheckTable: wire.Fits(mapper),
+		CreateTables: f.createTable, Payload: f.payload, Failover: f.failover, Wait: f.wait, CheckTable: wire.Fits(mapper), Checkpoint: f.checkpoint,
 	}
 	if f.print {
 		return a.printSQL(opt)

@@ -109,6 +109,7 @@ func TestInitAndStatus(t *testing.T) {
 			name: "init", args: []string{"init", "--create-table", "--slot=walpost"},
 			want: result{0, "created  table  public.outbox_events\n" +
 				"created  publication  walpost\n" +
+				"created  checkpoint  walpost.checkpoint\n" +
 				"created  slot  walpost\n" +
 				"next: walpost run --slot walpost --brokers HOST:9092\n", ""},
 		},
@@ -124,6 +125,11 @@ func TestInitAndStatus(t *testing.T) {
     {
       "name": "publication",
       "object": "walpost",
+      "state": "unchanged"
+    },
+    {
+      "name": "checkpoint",
+      "object": "walpost.checkpoint",
       "state": "unchanged"
     },
     {

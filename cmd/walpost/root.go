@@ -37,7 +37,7 @@ order; "walpost config print" shows each value and where it came from. Results
 go to stdout, everything else to stderr.
 
 Exit codes: 0 ok, 1 failure at run time, 2 usage or configuration, 3 a check
-found problems, 4 needs a decision.`,
+found problems, 4 needs a decision, 5 another instance took over.`,
 		Args:              noCommand,
 		RunE:              showHelp,
 		SilenceErrors:     true, // run prints them, in two lines

@@ -15,6 +15,7 @@ import (
 	"github.com/walpost/walpost/internal/config"
 	"github.com/walpost/walpost/internal/relay"
 	"github.com/walpost/walpost/internal/wire"
+	"github.com/walpost/walpost/sink"
 )
 
 func newRunCommand(a *app) *cobra.Command {
@@ -29,7 +30,8 @@ and takes over when the first one stops.
 SIGTERM or SIGINT stops it softly: no new transaction is begun, what is in
 flight is delivered and confirmed (relay.drain_timeout bounds that). A second
 signal ends it at once; nothing is lost, the rest is published at the next
-start. Exit code 4 means that the slot is missing, lost or not what it was.`,
+start. Exit code 4 means that the slot is missing, lost or not what it was, 5
+that another instance took over while this one was cut off.`,
 		Example: `  walpost run --dsn postgres://walpost@db/shop --brokers kafka:9092
   WALPOST_DSN=postgres://walpost@db/shop walpost run --sink stdout
   walpost run --config /etc/walpost.yaml --log-level debug`,
@@ -68,6 +70,8 @@ func (a *app) run(cmd *cobra.Command) error {
 		return nil
 	case isSetup(err):
 		return &cli.Exit{Code: cli.Usage, Err: err}
+	case sink.IsFenced(err):
+		return &cli.Exit{Code: cli.Fenced, Err: err}
 	case relay.NeedsDecision(err):
 		return &cli.Exit{Code: cli.Decision, Err: err}
 	default:

@@ -28,6 +28,8 @@ type liveStatus struct {
 	Published    uint64      `json:"published_events"`
 	PublishedSec float64     `json:"published_per_second"`
 	Poison       *livePoison `json:"poison"`
+	// Protection says why a restart can repeat events; null where it cannot.
+	Protection admin.Protection `json:"protection"`
 }
 
 // livePoison is the event that stops progress.
@@ -72,7 +74,7 @@ func fetchLive(ctx context.Context, listen, slot string) *liveStatus {
 	live := &liveStatus{
 		Instance: s.Instance, State: s.State, Since: s.Since, Reason: s.Reason, Detail: s.Detail, Hint: s.Hint,
 		LagSeconds: s.LagSeconds, InFlight: int64(s.InFlight.Events), Partitions: s.InFlight.Partitions,
-		Published: s.Published.Events, PublishedSec: s.Published.PerSecond,
+		Published: s.Published.Events, PublishedSec: s.Published.PerSecond, Protection: s.Protection,
 	}
 	if p := s.Poison; p != nil {
 		live.Poison = &livePoison{
@@ -103,6 +105,14 @@ func (l *liveStatus) rows(t *cli.Table) {
 	t.Row("relay", l.State, state)
 	t.Row("in flight", fmt.Sprintf("%d events", l.InFlight), fmt.Sprintf("in %d partitions", l.Partitions))
 	t.Row("published", fmt.Sprintf("%d events", l.Published), fmt.Sprintf("%.0f/s", l.PublishedSec))
+	for _, off := range []struct {
+		name string
+		why  *string
+	}{{"fence", l.Protection.Fence}, {"tail", l.Protection.Tail}, {"checkpoint", l.Protection.Checkpoint}} {
+		if off.why != nil {
+			t.Row("at-least-once", off.name+" off", *off.why)
+		}
+	}
 	if p := l.Poison; p != nil {
 		t.Row("poison", p.EventID, fmt.Sprintf("%s at %s: %s", p.Table, p.CommitLSN, p.Reason))
 	}

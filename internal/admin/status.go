@@ -37,6 +37,7 @@ type Status struct {
 	Holds         []Hold            `json:"holds"`
 	HoldCount     int               `json:"hold_count"`
 	PublicationOK *bool             `json:"publication_ok"`
+	Protection    Protection        `json:"protection"`
 	ClockSkew     *float64          `json:"clock_skew_seconds"`
 	PollError     *string           `json:"poll_error"`
 	PolledAt      *time.Time        `json:"polled_at"`
@@ -75,6 +76,14 @@ type Pinner struct {
 	Application *string `json:"application"`
 	Prepared    *string `json:"prepared"`
 	AgeSeconds  float64 `json:"age_seconds"`
+}
+
+// Protection against duplicates after this process was killed: null where it
+// is there, else why it is not.
+type Protection struct {
+	Fence      *string `json:"fence_off"`      // an old instance that lives on cannot write
+	Tail       *string `json:"tail_off"`       // what the last one delivered was read
+	Checkpoint *string `json:"checkpoint_off"` // the next one will know what we delivered
 }
 
 // Positions of this instance.
@@ -147,6 +156,9 @@ func StatusFrom(s relay.Snapshot) Status {
 			LastCommit: instant(s.LastEventCommit), LastAck: instant(s.Sink.LastAck),
 		},
 		Ignored: s.Ignored, Holds: []Hold{}, HoldCount: s.Sink.HoldCount,
+		Protection: Protection{
+			Fence: text(s.Sink.Protection.Fence), Tail: text(s.Sink.Protection.Tail), Checkpoint: text(s.CheckpointOff),
+		},
 		PublicationOK: s.PublicationOK, PolledAt: instant(s.SlotAt),
 		LastServerMessage: instant(s.LastServerMessage), LastKafkaContact: instant(s.Sink.LastContact),
 	}

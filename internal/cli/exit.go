@@ -9,6 +9,7 @@ const (
 	Usage    = 2 // the command line or the configuration does not do
 	Findings = 3 // a check found problems
 	Decision = 4 // somebody has to decide: slot lost, foreign history, gap
+	Fenced   = 5 // another instance of the same slot has taken over
 )
 
 // Exit gives an error an exit code and a hint. Fill Err.

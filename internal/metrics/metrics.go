@@ -202,6 +202,9 @@ func (m *Metrics) BatchRetried(reason string) { m.count("publish_retries_total",
 // BrokerDuplicate implements sink.Observer.
 func (m *Metrics) BrokerDuplicate() { m.duplicates.Inc() }
 
+// AlreadyThere implements sink.Observer; the relay counts these as ignored.
+func (m *Metrics) AlreadyThere(int) {}
+
 // SequenceLost implements sink.Observer.
 func (m *Metrics) SequenceLost() { m.sequence.Inc() }
 

@@ -109,7 +109,7 @@ func (s *server) keepalive(lsn pglogrepl.LSN) pglogrepl.LSN {
 	return lsn
 }
 
-func (s *server) open(_ context.Context, known slot.History, _ *slot.Published) (Stream, error) {
+func (s *server) open(_ context.Context, known, _ slot.History, _ *slot.Published) (Stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opened++
@@ -215,6 +215,8 @@ func (st *stream) Positions() (received, flushed pglogrepl.LSN, seen time.Time) 
 func (st *stream) History() slot.History {
 	return slot.History{SystemID: st.server.systemID, Timeline: 1, LSN: st.start}
 }
+
+func (st *stream) WALEnd() pglogrepl.LSN { return st.start }
 
 func (st *stream) Published() *slot.Published { return &slot.Published{} }
 

@@ -35,7 +35,7 @@ func (r *Relay) Snapshot() Snapshot {
 		SlotStreaming: stream != nil, LowWater: r.tracker.Mark(), Confirmed: confirmed,
 		Pending: transactions, OldestPending: oldest,
 		EventsReceived: r.received.Load(), EventsPublished: r.published.Load(),
-		Sink: sinkStatus,
+		Sink: sinkStatus, CheckpointOff: r.recovery.why(),
 		Slot: observed.Info, SlotErr: observed.Err, SlotAt: observed.At, SlotTook: observed.Took,
 	}
 	if stream != nil {
@@ -62,7 +62,7 @@ func (r *Relay) Snapshot() Snapshot {
 	s.age(now, t.zeroAt, t.lastHeard, events)
 	s.PublishedSec = t.rate(now, s.EventsPublished)
 	s.findPoison(r, t)
-	s.judge(now, t, events)
+	s.judge(now, t, events, r.recovery.pending())
 	return s
 }
 
@@ -135,7 +135,7 @@ func (s *Snapshot) findPoison(r *Relay, t *status) {
 }
 
 // judge refines the state and decides readiness.
-func (s *Snapshot) judge(now time.Time, t *status, events int) {
+func (s *Snapshot) judge(now time.Time, t *status, events int, recovering bool) {
 	connected := s.State == CatchingUp || s.State == Streaming
 	if connected {
 		hold := worst(s.Sink.Holds)
@@ -160,6 +160,9 @@ func (s *Snapshot) judge(now time.Time, t *status, events int) {
 	case s.Sink.LastContact.IsZero():
 		s.Reason = "kafka_connecting"
 		s.Detail = "no broker has answered yet"
+	case recovering:
+		s.Reason = "recovering"
+		s.Detail = "reading what the last instance delivered"
 	case s.LastServerMessage.IsZero() && now.Sub(s.Since) > silence,
 		!s.LastServerMessage.IsZero() && now.Sub(s.LastServerMessage) > silence:
 		s.Reason = "postgres_silent"

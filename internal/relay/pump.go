@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pglogrepl"
 	"go.uber.org/zap"
 
+	"github.com/walpost/walpost/checkpoint"
 	"github.com/walpost/walpost/decoder"
 	"github.com/walpost/walpost/internal/event"
 	"github.com/walpost/walpost/internal/retry"
@@ -37,7 +38,7 @@ type pump struct {
 type position struct {
 	commit  pglogrepl.LSN
 	ordinal uint32
-	tx      uint64 // its name in the tracker, while its commit has not come
+	tx      uint32 // its name in the tracker, while its commit has not come
 }
 
 func newPump(r *Relay) *pump {
@@ -68,7 +69,7 @@ func (p *pump) reconnected(start pglogrepl.LSN, published *slot.Published) {
 // run reads the stream until it ends. After intake has ended it finishes the
 // transaction under way and reads on without looking, so that the server's
 // answers to the end of the stream are seen.
-func (p *pump) run(intake, delivery context.Context, stream Stream) error {
+func (p *pump) run(intake, delivery context.Context, stream Stream, left *checkpoint.Checkpoint) error {
 	defer func() {
 		p.idling.Store(true)
 		p.setOpen(false)
@@ -77,6 +78,12 @@ func (p *pump) run(intake, delivery context.Context, stream Stream) error {
 	waiting, cancel := context.WithCancelCause(intake)
 	defer cancel(nil)
 	defer context.AfterFunc(delivery, func() { cancel(context.Cause(delivery)) })()
+	p.blocked.Store(true)
+	err := p.relay.recovery.begin(waiting, stream.History(), stream.WALEnd(), left)
+	p.blocked.Store(false)
+	if err != nil {
+		return err
+	}
 	discard := false
 	for {
 		p.idling.Store(true)
@@ -91,6 +98,7 @@ func (p *pump) run(intake, delivery context.Context, stream Stream) error {
 		}
 		if msg.Keepalive {
 			p.relay.status.heard(p.relay.now(), msg.ServerTime)
+			p.relay.recovery.reached(msg.ServerWALEnd)
 			if !p.relay.decoder.InTransaction() && intake.Err() == nil {
 				p.idle(msg.ServerWALEnd)
 			}
@@ -109,6 +117,7 @@ func (p *pump) run(intake, delivery context.Context, stream Stream) error {
 				continue
 			}
 			p.relay.status.heard(p.relay.now(), msg.ServerTime)
+			p.relay.recovery.reached(c.Transaction.CommitLSN)
 		}
 		if err := p.change(waiting, delivery, c); err != nil {
 			if intake.Err() != nil && delivery.Err() == nil {
@@ -212,7 +221,7 @@ func (p *pump) insert(waiting, delivery context.Context, c *decoder.Change) erro
 		p.last = position{commit: t.CommitLSN, ordinal: c.Ordinal - 1, tx: tx}
 	}
 	p.relay.tracker.Add(p.last.tx)
-	p.record.Tag.Tx, p.record.Tag.Ordinal = p.last.tx, c.Ordinal
+	p.record.Tag.Tx, p.record.Tag.Ordinal, p.record.Tag.Commit = p.last.tx, c.Ordinal, uint64(t.CommitLSN)
 	p.blocked.Store(true)
 	err = p.relay.sink.Submit(delivery, &p.record)
 	p.blocked.Store(false)

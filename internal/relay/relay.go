@@ -29,6 +29,7 @@ type Stream interface {
 	Positions() (received, flushed pglogrepl.LSN, lastSeen time.Time)
 	History() slot.History
 	Published() *slot.Published
+	WALEnd() pglogrepl.LSN
 	Close(context.Context) error
 	Abort()
 	Done() <-chan struct{} // closed when the connection is gone
@@ -58,17 +59,20 @@ type Options struct {
 	SlotName string
 	Instance string
 	// Open starts a replication session at known, or at the slot's own position
-	// when known is zero. The publication must be as expected, if that is not nil.
-	Open func(ctx context.Context, known slot.History, expected *slot.Published) (Stream, error)
+	// when known is zero; then also at remembered, if that is newer and of the
+	// same history. The publication must be as expected, if that is not nil.
+	Open func(ctx context.Context, known, remembered slot.History, expected *slot.Published) (Stream, error)
 	// NewSink makes the sink, which reports settled records to acked.
 	NewSink func(acked func([]sink.Ack)) (sink.Sink, error)
 	// NewMonitor makes the monitor, which calls broken when the publication or a
 	// table is no longer what it was at the start, and shutdown when the server
 	// says that it is about to stop.
 	NewMonitor func(broken func(error), shutdown func()) Monitor
-	Mapper     *event.Mapper
-	Router     *route.Router
-	Metrics    Metrics
+	// Store keeps the checkpoint; nil is a relay without one.
+	Store   Store
+	Mapper  *event.Mapper
+	Router  *route.Router
+	Metrics Metrics
 	// ConfirmNothing leaves the slot where it is, for looking without taking.
 	ConfirmNothing bool
 	// DrainTimeout bounds a soft stop. Default 20 s.
@@ -79,16 +83,17 @@ type Options struct {
 
 // Relay is one slot's relay. Create it with New, then call Run once.
 type Relay struct {
-	opt     Options
-	log     *zap.Logger
-	now     func() time.Time
-	sink    sink.Sink
-	monitor Monitor
-	tracker *checkpoint.Tracker
-	decoder *decoder.Decoder
-	pump    *pump
-	status  status
-	pulse   pulse
+	opt      Options
+	log      *zap.Logger
+	now      func() time.Time
+	sink     sink.Sink
+	monitor  Monitor
+	tracker  *checkpoint.Tracker
+	decoder  *decoder.Decoder
+	pump     *pump
+	recovery *recovery
+	status   status
+	pulse    pulse
 
 	progress chan struct{} // a token when something was acked or a transaction ended
 	stopping chan struct{} // a token when the server is shutting down
@@ -141,6 +146,8 @@ func New(opt Options) (*Relay, error) {
 	if r.sink, err = opt.NewSink(r.acked); err != nil {
 		return nil, err
 	}
+	r.recovery = &recovery{relay: r, store: opt.Store}
+	r.recovery.sink, _ = r.sink.(recoverer)
 	return r, nil
 }
 
@@ -169,8 +176,14 @@ func (r *Relay) Run(intake, hard context.Context) error {
 		}
 		return nil
 	})
+	group.Go(func() error { r.recovery.run(delivery); return nil })
 	err := r.sessions(intake, delivery)
 	stop(errStopped)
+	if r.opt.Store != nil {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(hard), time.Second)
+		defer cancel()
+		defer r.opt.Store.Close(closing)
+	}
 	if groupErr := group.Wait(); groupErr != nil && !errors.Is(groupErr, context.Canceled) {
 		err = groupErr
 	}
@@ -216,6 +229,7 @@ func (r *Relay) sessions(intake, delivery context.Context) error {
 		case giveUp:
 			return err
 		case waitForSlot:
+			r.recovery.lost = true
 			if !waiting {
 				r.log.Info("waiting for the slot", zap.Error(err))
 			}
@@ -250,7 +264,15 @@ func (r *Relay) session(intake, delivery context.Context) error {
 	if err := r.publicationError(); err != nil {
 		return err
 	}
-	stream, err := r.opt.Open(intake, r.known(), r.expected)
+	left, err := r.recovery.load(intake)
+	if err != nil {
+		return err
+	}
+	var remembered slot.History
+	if left != nil {
+		remembered = slot.History{SystemID: left.SystemID, Timeline: left.Timeline, LSN: left.LSN}
+	}
+	stream, err := r.opt.Open(intake, r.known(), remembered, r.expected)
 	if err != nil {
 		r.opt.Metrics.StreamConnect("error")
 		return err
@@ -264,7 +286,7 @@ func (r *Relay) session(intake, delivery context.Context) error {
 	pumping, stopPump := context.WithCancelCause(delivery)
 	defer stopPump(errStopped)
 	ended := make(chan error, 1)
-	go func() { ended <- r.pump.run(intake, pumping, stream) }()
+	go func() { ended <- r.pump.run(intake, pumping, stream, left) }()
 	lost := stream.Done()
 	for {
 		select {
@@ -289,6 +311,9 @@ func (r *Relay) session(intake, delivery context.Context) error {
 			complete := r.drain(delivery, stream)
 			if complete {
 				closing, cancel := context.WithTimeout(context.WithoutCancel(intake), 2*time.Second)
+				if err := r.recovery.save(closing); err != nil {
+					r.log.Warn("checkpoint not written", zap.Error(err))
+				}
 				if err := stream.Close(closing); err != nil {
 					r.log.Warn("replication stream not closed in good order", zap.Error(err))
 				}
@@ -361,6 +386,13 @@ func (r *Relay) acked(acks []sink.Ack) {
 	moved := false
 	var newest time.Time
 	for _, a := range acks {
+		if a.Replay {
+			_, m := r.tracker.Done(a.Tx, a.N)
+			moved = moved || m
+			r.status.ignoreN("already_in_kafka", a.N)
+			r.opt.Metrics.EventIgnored("already_in_kafka", a.N)
+			continue
+		}
 		commit, m := r.tracker.Done(a.Tx, a.N)
 		moved = moved || m
 		r.opt.Metrics.EventsAcked(a.Topic, a.N, max(now.Sub(commit), 0))

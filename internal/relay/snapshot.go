@@ -72,6 +72,9 @@ type Snapshot struct {
 
 	Sink   sink.Status
 	Poison *Poison
+	// CheckpointOff says why the checkpoint is not written; empty when it is.
+	// Together with Sink.Protection it tells when a restart can repeat events.
+	CheckpointOff string
 
 	// Slot is the poller's last look at PostgreSQL, nil before the first.
 	Slot     *slot.Info

@@ -154,9 +154,11 @@ func (s *status) clearPoison() {
 	s.mu.Unlock()
 }
 
-func (s *status) ignore(reason string) {
+func (s *status) ignore(reason string) { s.ignoreN(reason, 1) }
+
+func (s *status) ignoreN(reason string, n int) {
 	s.mu.Lock()
-	s.ignored[reason]++
+	s.ignored[reason] += uint64(n)
 	s.mu.Unlock()
 }
 

@@ -3,6 +3,7 @@ package setup
 import (
 	"strings"
 
+	"github.com/walpost/walpost/checkpoint"
 	"github.com/walpost/walpost/internal/pg"
 	"github.com/walpost/walpost/slot"
 )
@@ -44,6 +45,16 @@ func SQL(opt Options) (string, error) {
 	}
 	line("")
 	line(publicationStatement(opt.Publication, opt.Tables) + ";")
+	if opt.Checkpoint {
+		line("")
+		line("-- What a relay leaves behind, so that its successor sends nothing twice.")
+		if !opt.CreateTables {
+			line(createSchema + ";")
+		}
+		for _, statement := range checkpoint.Statements() {
+			line(statement + ";")
+		}
+	}
 	line("")
 	line("commit;")
 	line("")
@@ -62,6 +73,11 @@ func SQL(opt Options) (string, error) {
 	line("--   pg_hba.conf: hostssl <database> walpost_relay <address>/32 scram-sha-256")
 	line("-- REPLICATION reads every publication and drops any slot of the server: guard")
 	line("-- this password like those of its databases.")
+	if opt.Checkpoint {
+		for _, grant := range checkpoint.Grants("walpost_relay") {
+			line("--   " + grant + ";")
+		}
+	}
 	line("-- Who the slot's holder is, and the oldest transaction, is shown with:")
 	line("--   grant pg_read_all_stats to walpost_relay;")
 	line("-- The application inserts, and nothing else:")

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/walpost/walpost/checkpoint"
 	"github.com/walpost/walpost/internal/pg"
 	"github.com/walpost/walpost/slot"
 )
@@ -24,6 +25,9 @@ type Options struct {
 	CreateTables bool
 	Payload      string // type of the payload column; default jsonb
 	Failover     bool   // let standbys synchronize the slot, on 17 and later
+	// Checkpoint makes the tables in which a relay leaves what its successor
+	// needs to send nothing twice.
+	Checkpoint bool
 	// Wait bounds how long the slot waits for open transactions; default 30 s.
 	Wait time.Duration
 	// CheckTable says why a table's columns do not make an outbox; may be nil.
@@ -179,7 +183,35 @@ func plan(ctx context.Context, conn *pgx.Conn, opt Options, slotExists bool) ([]
 		s.State = Created
 		s.statements = []string{publicationStatement(opt.Publication, opt.Tables)}
 	}
-	return append(steps, s), nil
+	steps = append(steps, s)
+	if !opt.Checkpoint {
+		return steps, nil
+	}
+	s, err = planCheckpoint(ctx, conn, missing != nil)
+	return append(steps, s), err
+}
+
+const checkpointSQL = `select to_regclass('walpost.checkpoint') is not null and to_regclass('walpost.checkpoint_offset') is not null`
+
+// planCheckpoint also makes the schema, unless the table's guard does.
+func planCheckpoint(ctx context.Context, conn *pgx.Conn, guarded bool) (step, error) {
+	s := step{Step: Step{Name: "checkpoint", Object: "walpost.checkpoint", State: Unchanged}}
+	var there, schema bool
+	if err := conn.QueryRow(ctx, checkpointSQL).Scan(&there); err != nil {
+		return s, failed("look for the checkpoint tables", err)
+	}
+	if there {
+		return s, nil
+	}
+	if err := conn.QueryRow(ctx, guardSchemaSQL).Scan(&schema); err != nil {
+		return s, failed("look for the schema of the checkpoint tables", err)
+	}
+	s.State = Created
+	if !schema && !guarded {
+		s.statements = append(s.statements, createSchema)
+	}
+	s.statements = append(s.statements, checkpoint.Statements()...)
+	return s, nil
 }
 
 // planTables also gives the first table that does not exist yet.

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/walpost/walpost/checkpoint"
 	"github.com/walpost/walpost/decoder"
 	"github.com/walpost/walpost/internal/admin"
 	"github.com/walpost/walpost/internal/config"
@@ -68,6 +69,7 @@ func New(opt Options) (*Instance, error) {
 		Open:         w.open,
 		NewSink:      w.sink,
 		NewMonitor:   w.monitor,
+		Store:        checkpoint.NewStore(conn, cfg.Postgres.Slot, name),
 		Mapper:       mapper,
 		Router:       router,
 		Metrics:      m,
@@ -134,11 +136,11 @@ type wiring struct {
 	metrics *metrics.Metrics
 }
 
-func (w *wiring) open(ctx context.Context, known slot.History, expected *slot.Published) (relay.Stream, error) {
+func (w *wiring) open(ctx context.Context, known, remembered slot.History, expected *slot.Published) (relay.Stream, error) {
 	p := &w.opt.Config.Postgres
 	s, err := slot.Open(ctx, slot.StreamOptions{
 		Config: w.conn, Slot: p.Slot, Publication: p.Publication, Application: w.name,
-		Known: known, Tables: w.tables, Expected: expected, Fits: w.fits,
+		Known: known, Remembered: remembered, Tables: w.tables, Expected: expected, Fits: w.fits,
 		StatusInterval: p.StatusInterval, ConfirmInterval: p.ConfirmInterval, Log: w.opt.Log,
 	})
 	if err != nil {
@@ -183,7 +185,8 @@ func (w *wiring) sink(acked func([]sink.Ack)) (sink.Sink, error) {
 			Create: cfg.Topics.Create, Partitions: cfg.Topics.Partitions,
 			ReplicationFactor: cfg.Topics.ReplicationFactor, Configs: cfg.Topics.Configs,
 		},
-		Acked: acked, Observer: w.metrics, Log: w.opt.Log,
+		AwaitRecovery: true,
+		Acked:         acked, Observer: w.metrics, Log: w.opt.Log,
 	})
 	if err != nil {
 		return nil, err

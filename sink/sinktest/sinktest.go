@@ -67,7 +67,7 @@ func newHarness(t *testing.T, open Open) *harness {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		for _, a := range acks {
-			h.byTx[a.Tx] += a.N
+			h.byTx[uint64(a.Tx)] += a.N
 			h.total += a.N
 			if h.over {
 				h.late += a.N
@@ -128,7 +128,7 @@ func (h *harness) wait(t *testing.T, n int) {
 func keyed(key, value string, tx uint64) sink.Record {
 	return sink.Record{
 		Topic: Topic, Partition: sink.ByKey, Key: []byte(key), Value: []byte(value),
-		Time: time.UnixMilli(1_700_000_000_123), Tag: sink.Tag{Tx: tx},
+		Time: time.UnixMilli(1_700_000_000_123), Tag: sink.Tag{Tx: uint32(tx)},
 	}
 }
 

@@ -14,12 +14,34 @@ import (
 )
 
 // TestKill9InTheMiddle: 50,000 events, and the relay is killed three times while
-// they are on their way. None is lost, each key keeps its order, and what comes
-// twice comes as an ordered suffix of what had been sent.
+// they are on their way. None is lost, each key keeps its order, and none comes
+// twice; without the checkpoint, what comes twice comes as an ordered suffix of
+// what had been sent, and the status says that it can.
 func TestKill9InTheMiddle(t *testing.T) {
 	t.Parallel()
+	t.Run("checkpoint", func(t *testing.T) {
+		t.Parallel()
+		repeats, s := kill9InTheMiddle(t, newOutbox(t, kafkaMajor))
+		if repeats != 0 {
+			t.Errorf("%d repeats", repeats)
+		}
+		if p := s.Protection; p.Fence != nil || p.Tail != nil || p.Checkpoint != nil {
+			t.Errorf("protection: fence %q, tail %q, checkpoint %q", value(p.Fence), value(p.Tail), value(p.Checkpoint))
+		}
+	})
+	t.Run("no checkpoint", func(t *testing.T) {
+		t.Parallel()
+		o := bareOutbox(t, testkit.Postgres(t, kafkaMajor).NewDB(t), testkit.Kafka(t).Addr())
+		o.must("init", "--create-table", "--checkpoint=false")
+		if _, s := kill9InTheMiddle(t, o); s.Protection.Checkpoint == nil {
+			t.Error("the status does not say that there is no checkpoint")
+		}
+	})
+}
+
+func kill9InTheMiddle(t *testing.T, o *outbox) (repeats int, last admin.Status) {
+	t.Helper()
 	const kills, perRound = 3, 12_500
-	o := newOutbox(t, kafkaMajor)
 	o.createTopic("order")
 	r := o.start()
 	r.awaitReady()
@@ -41,13 +63,15 @@ func TestKill9InTheMiddle(t *testing.T) {
 		}
 	}
 	o.awaitConfirmed()
+	last, _ = r.status()
 	r.stop()
 	records := o.read("order")
-	repeats := checkNumbers(t, records, (kills+1)*perRound)
+	repeats = checkNumbers(t, records, (kills+1)*perRound)
 	if back := checkSuffixes(t, records); back > kills {
 		t.Errorf("a partition goes back %d times for %d kills", back, kills)
 	}
 	t.Logf("%d events, %d kills, %d repeats", (kills+1)*perRound, kills, repeats)
+	return repeats, last
 }
 
 // TestStopUnderLoad: SIGTERM in the middle of a load ends cleanly, and nothing
@@ -118,8 +142,11 @@ func TestKafkaDown(t *testing.T) {
 
 	// A backlog of which only a part fits in memory.
 	const backlog = 200_000
-	o.insertMany("bulk", 1, backlog, 1000)
+	need(t, cluster.StartAgain(t.Context()))
 	r = o.startBinary(binary(t, true), nil, "--in-flight-bytes", "16MiB")
+	r.awaitPublished(50)
+	need(t, cluster.Kill9(t.Context(), 0))
+	o.insertMany("bulk", 1, backlog, 1000)
 	full := r.await("a full budget", func(s admin.Status) bool { return s.InFlight.Bytes > s.InFlight.LimitBytes*9/10 })
 	s := r.awaitReason("kafka_unreachable")
 	if s.State != "holding" || s.InFlight.LimitBytes != 16<<20 || s.InFlight.Bytes > s.InFlight.LimitBytes {

@@ -40,15 +40,14 @@ func TestTopicMissing(t *testing.T) {
 	r = o.start()
 	r.awaitReason("topic_missing")
 	o.createTopic("later")
-	r.awaitPublished(100)
+	r.awaitPublished(60)
 	r.awaitReady()
 	o.awaitConfirmed()
 	r.stop()
 	o.noRepeats("later", 60)
-	// These were acked, but above an event that was not.
-	if repeats := checkNumbers(t, o.read("here"), 40); repeats != 40 {
-		t.Errorf("%d events behind the held ones came again after the crash, want 40", repeats)
-	}
+	// These were acked, but above an event that was not: they come again from
+	// PostgreSQL, and are found in Kafka.
+	o.noRepeats("here", 40)
 }
 
 // TestTopicCreated: with topics.create a missing topic is made as configured.

@@ -61,6 +61,23 @@ alter table "My-App"."Out.Box" enable always trigger walpost_append_only_truncat
 
 create publication "Pub-1" for table "public"."outbox_events", "My-App"."Out.Box" with (publish = 'insert', publish_via_partition_root = true);
 
+-- What a relay leaves behind, so that its successor sends nothing twice.
+create table walpost.checkpoint (
+  slot              text primary key,
+  system_identifier text not null,
+  timeline          integer not null,
+  lsn               pg_lsn not null,
+  kafka_cluster     text not null,
+  updated_at        timestamptz not null default now()
+) with (fillfactor = 50);
+create table walpost.checkpoint_offset (
+  slot         text not null,
+  topic        text not null,
+  partition    integer not null,
+  log_offset   bigint not null,
+  primary key (slot, topic, partition)
+) with (fillfactor = 50);
+
 commit;
 
 -- The slot comes after the publication, in a transaction of its own, by a role
@@ -75,6 +92,8 @@ select lsn::text from pg_create_logical_replication_slot('orders', 'pgoutput', t
 --   pg_hba.conf: hostssl <database> walpost_relay <address>/32 scram-sha-256
 -- REPLICATION reads every publication and drops any slot of the server: guard
 -- this password like those of its databases.
+--   grant usage on schema walpost to walpost_relay;
+--   grant select, insert, update, delete on walpost.checkpoint, walpost.checkpoint_offset to walpost_relay;
 -- Who the slot's holder is, and the oldest transaction, is shown with:
 --   grant pg_read_all_stats to walpost_relay;
 -- The application inserts, and nothing else:

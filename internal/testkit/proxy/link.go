@@ -13,6 +13,7 @@ type link struct {
 	proxy          *Proxy
 	client, server *net.TCPConn
 	broken         bool          // guarded by proxy.mu
+	held           [2]bool       // stalled by StallOpen; guarded by proxy.mu
 	done           chan struct{} // closed when broken is set
 }
 
@@ -143,7 +144,7 @@ func (l *link) pass(d Direction) error {
 	p := l.proxy
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.dials[d].stalled && !l.broken {
+	for (p.dials[d].stalled || l.held[d]) && !l.broken {
 		p.changed.Wait()
 	}
 	if l.broken {

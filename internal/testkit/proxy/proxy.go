@@ -103,8 +103,26 @@ func (p *Proxy) Stall() { p.stall(true, ToServer, ToClient) }
 // StallTo stops forwarding in one direction: a half-open connection.
 func (p *Proxy) StallTo(d Direction) { p.stall(true, d) }
 
+// StallOpen stops forwarding in one direction on the connections that are open
+// now; later ones are free. What was sent arrives on Resume, also when its sender
+// has closed the connection or died meanwhile.
+func (p *Proxy) StallOpen(d Direction) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.held[d] = true
+	}
+}
+
 // Resume goes on forwarding in both directions.
-func (p *Proxy) Resume() { p.stall(false, ToServer, ToClient) }
+func (p *Proxy) Resume() {
+	p.mu.Lock()
+	for l := range p.links {
+		l.held = [2]bool{}
+	}
+	p.mu.Unlock()
+	p.stall(false, ToServer, ToClient)
+}
 
 func (p *Proxy) stall(stalled bool, directions ...Direction) {
 	p.mu.Lock()

@@ -159,6 +159,26 @@ func TestStall(t *testing.T) {
 	}
 }
 
+func TestStallOpen(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	old := dial(t, p)
+	old.send("a")
+	old.receive("a")
+	before := p.Bytes(proxy.ToServer)
+	p.StallOpen(proxy.ToServer)
+	old.send("late")
+	young := dial(t, p)
+	young.send("free")
+	young.receive("free")
+	old.receiveNothing()
+	if got := p.Bytes(proxy.ToServer) - before; got != 4 {
+		t.Errorf("%d bytes reached the server, want those of the young connection", got)
+	}
+	p.Resume()
+	old.receive("late")
+}
+
 func TestStallPressesBack(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

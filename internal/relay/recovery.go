@@ -1,0 +1,259 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+	"go.uber.org/zap"
+
+	"github.com/walpost/walpost/checkpoint"
+	"github.com/walpost/walpost/sink"
+	"github.com/walpost/walpost/slot"
+)
+
+// Store is the part of checkpoint.Store that the relay uses.
+type Store interface {
+	Load(context.Context) (*checkpoint.Checkpoint, error)
+	Save(ctx context.Context, c checkpoint.Checkpoint, fresh bool) error
+	Close(context.Context)
+}
+
+// recoverer is a sink that can tell what a predecessor has delivered.
+type recoverer interface {
+	Recover(context.Context, sink.Recovery) error
+	Progress(settled uint64) map[sink.Partition]int64
+	ReplayOver(commit uint64)
+	ClusterID(context.Context) (string, error)
+}
+
+const (
+	// checkpointInterval is how often the checkpoint is written while events flow.
+	checkpointInterval = time.Second
+	// checkpointBytes is how far the mark may move without an event before it is
+	// written all the same. The checkpoint's own WAL must not make the next
+	// checkpoint necessary.
+	checkpointBytes = 16 << 20
+)
+
+// recovery keeps what a successor of this relay needs, and uses what the
+// predecessor left.
+type recovery struct {
+	relay *Relay
+	store Store // nil: not wanted
+	sink  recoverer
+
+	done atomic.Bool // Recover has been called
+	lost bool        // another instance held the slot since
+	end  pglogrepl.LSN
+	over bool // the replay is
+
+	mu  sync.Mutex
+	off string // why nothing is written
+
+	writing sync.Mutex // held while a checkpoint is written, and guards the rest
+	begun   bool       // what is written can be told from what the predecessor left
+	cluster string
+	fresh   bool // what is stored belongs to another history: forget it
+	unsaved map[checkpoint.Partition]int64
+	saved   pglogrepl.LSN
+}
+
+// load reads the checkpoint before the first session. Without one, or without
+// the tables for it, the relay starts from the slot alone.
+func (r *recovery) load(ctx context.Context) (*checkpoint.Checkpoint, error) {
+	if _, pending, _ := r.relay.tracker.Pending(); r.lost && pending == 0 {
+		// We are our predecessor's successor again. With events in flight this
+		// would be too late: Kafka refuses them, and the relay ends.
+		r.done.Store(false)
+		r.over = false
+	}
+	if r.store == nil || r.done.Load() {
+		return nil, nil
+	}
+	c, err := r.store.Load(ctx)
+	if errors.Is(err, checkpoint.ErrNoStore) {
+		r.disable(err)
+		return nil, nil
+	}
+	return c, err
+}
+
+func (r *recovery) disable(err error) {
+	r.mu.Lock()
+	first := r.off == ""
+	r.off = err.Error()
+	r.mu.Unlock()
+	if first {
+		r.relay.log.Warn("no checkpoint: what is in flight when this process is killed comes again", zap.Error(err),
+			zap.String("hint", `"walpost init" makes the tables; "walpost init --print" shows the grants`))
+	}
+}
+
+func (r *recovery) disabled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.store == nil || r.off != ""
+}
+
+// begin is called by the pump before it reads the first message of a session. In
+// the first session it fences predecessors off and reads what they delivered.
+func (r *recovery) begin(ctx context.Context, h slot.History, walEnd pglogrepl.LSN, c *checkpoint.Checkpoint) error {
+	if r.done.Load() || r.sink == nil {
+		return nil
+	}
+	cluster, err := r.sink.ClusterID(ctx)
+	if err != nil {
+		return err
+	}
+	if !r.disabled() {
+		// Again, now that the slot is ours: the predecessor went on until it lost it.
+		if c, err = r.store.Load(ctx); err != nil {
+			return err
+		}
+	}
+	plan := sink.Recovery{
+		TransactionalID: "walpost-" + h.SystemID + "-" + r.relay.opt.SlotName,
+		Offsets:         map[sink.Partition]int64{},
+	}
+	switch {
+	case c == nil:
+	case c.SystemID != h.SystemID:
+		r.relay.log.Warn("the checkpoint is of another database cluster and not used", zap.String("system_id", c.SystemID))
+		r.forget()
+	case c.KafkaCluster != cluster:
+		r.relay.log.Warn("the checkpoint is of another Kafka cluster and not used", zap.String("cluster", c.KafkaCluster))
+		r.forget()
+	default:
+		for p, offset := range c.Offsets {
+			plan.Offsets[sink.Partition(p)] = offset
+		}
+		if c.LSN > h.LSN {
+			// Its position was refused: the server does not have that WAL. It must
+			// not stay there until the WAL has grown to it; the offsets stay.
+			r.forget()
+			r.writing.Lock()
+			r.unsaved = maps.Clone(c.Offsets)
+			r.writing.Unlock()
+		}
+	}
+	r.writing.Lock()
+	r.cluster, r.begun = cluster, true
+	r.writing.Unlock()
+	if !r.disabled() {
+		plan.Register = r.register
+	}
+	if err := r.sink.Recover(ctx, plan); err != nil {
+		return err
+	}
+	r.lost, r.end = false, walEnd
+	r.done.Store(true)
+	return nil
+}
+
+func (r *recovery) forget() {
+	r.writing.Lock()
+	r.fresh = true
+	r.writing.Unlock()
+}
+
+// pending says that nothing is read before Kafka has told what is there.
+func (r *recovery) pending() bool { return r.sink != nil && !r.done.Load() }
+
+// why says why no checkpoint is written; empty when it is.
+func (r *recovery) why() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.store == nil {
+		return "not configured"
+	}
+	return r.off
+}
+
+// reached tells the sink when nothing can come any more that a predecessor may
+// have delivered.
+func (r *recovery) reached(lsn pglogrepl.LSN) {
+	if !r.over && r.done.Load() && lsn >= r.end {
+		r.over = true
+		r.sink.ReplayOver(uint64(r.end))
+	}
+}
+
+// register is called by the sink before it writes to partitions for the first
+// time.
+func (r *recovery) register(ctx context.Context, offsets map[sink.Partition]int64) error {
+	err := r.write(ctx, r.relay.tracker.Mark(), offsets)
+	if errors.Is(err, checkpoint.ErrNoStore) {
+		r.disable(err) // the rights were taken away while we run
+		return nil
+	}
+	return err
+}
+
+// run writes checkpoints until ctx ends.
+func (r *recovery) run(ctx context.Context) {
+	tick := time.NewTicker(checkpointInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := r.save(ctx); err != nil && ctx.Err() == nil {
+			r.relay.log.Warn("checkpoint not written", zap.Error(err))
+		}
+	}
+}
+
+// save writes what has changed since the last time, if that is worth it.
+func (r *recovery) save(ctx context.Context) error {
+	r.relay.mu.Lock()
+	streaming, broken := r.relay.stream != nil, r.relay.broken != nil
+	r.relay.mu.Unlock()
+	if r.sink == nil || r.disabled() || !streaming || broken {
+		return nil
+	}
+	mark := r.relay.tracker.Mark()
+	grown := r.sink.Progress(uint64(mark))
+	r.writing.Lock()
+	idle := !r.begun || len(grown) == 0 && len(r.unsaved) == 0 && mark < r.saved+checkpointBytes
+	r.writing.Unlock()
+	if idle {
+		return nil
+	}
+	err := r.write(ctx, mark, grown)
+	if errors.Is(err, checkpoint.ErrNoStore) {
+		r.disable(err)
+		return nil
+	}
+	return err
+}
+
+// write saves offsets and whatever could not be saved before.
+func (r *recovery) write(ctx context.Context, mark pglogrepl.LSN, offsets map[sink.Partition]int64) error {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	if r.unsaved == nil {
+		r.unsaved = map[checkpoint.Partition]int64{}
+	}
+	for p, offset := range offsets {
+		r.unsaved[checkpoint.Partition(p)] = max(offset, r.unsaved[checkpoint.Partition(p)])
+	}
+	h := r.relay.status.history()
+	call, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	err := r.store.Save(call, checkpoint.Checkpoint{
+		SystemID: h.SystemID, Timeline: h.Timeline, LSN: mark, KafkaCluster: r.cluster, Offsets: maps.Clone(r.unsaved),
+	}, r.fresh)
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	r.unsaved, r.fresh, r.saved = nil, false, mark
+	return nil
+}

@@ -1,0 +1,138 @@
+package sink
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// mark is the offset behind an acked batch, with the Tag.Commit of its last
+// record.
+type mark struct {
+	offset int64
+	commit uint64
+}
+
+// maxMarks bounds what a lane remembers between two calls of Progress. Beyond
+// it, the newest two become one: less exact, never wrong.
+const maxMarks = 16
+
+func (k *Kafka) noteAcked(l *lane, offset int64, commit uint64) {
+	if k.register == nil {
+		return
+	}
+	if n := len(l.marks); n == maxMarks || n > 0 && l.marks[n-1].commit == commit {
+		l.marks[n-1] = mark{offset, commit}
+	} else {
+		l.marks = append(l.marks, mark{offset, commit})
+	}
+	k.moved[l] = struct{}{}
+}
+
+// Progress returns, for the partitions where it has grown since the last call,
+// the offset below which every record belongs to a transaction that is settled:
+// one with a Tag.Commit below settled.
+func (k *Kafka) Progress(settled uint64) map[Partition]int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	grown := make(map[Partition]int64)
+	if k.replayed > 0 && settled >= k.replayed {
+		// What was there when we began belongs to transactions before that point.
+		for p, end := range k.read {
+			grown[p] = end
+		}
+		k.read = nil
+	}
+	for l := range k.moved {
+		if _, replaying := k.read[Partition{l.topic.name, l.partition}]; replaying {
+			// A replayed event can stand behind one of a later transaction that the
+			// predecessor had written, if the topic has grown since. Should we die
+			// now, our successor must still find both.
+			continue
+		}
+		passed := 0
+		for passed < len(l.marks) && l.marks[passed].commit < settled {
+			p := Partition{l.topic.name, l.partition}
+			grown[p] = max(grown[p], l.marks[passed].offset)
+			passed++
+		}
+		l.marks = append(l.marks[:0], l.marks[passed:]...)
+		if len(l.marks) == 0 {
+			delete(k.moved, l)
+		}
+	}
+	return grown
+}
+
+// mayWrite says whether the successor would know that we wrote this partition.
+func (k *Kafka) mayWrite(l *lane) bool {
+	return k.register == nil || k.registered[Partition{l.topic.name, l.partition}]
+}
+
+// registerLanes makes the partitions durable that are new to us, all at once,
+// with their present ends, and lets their lanes go. It reports whether there is
+// something left to do.
+func (k *Kafka) registerLanes(ctx context.Context) (left bool) {
+	k.mu.Lock()
+	register := k.register
+	var fresh []Partition
+	if register != nil {
+		for _, t := range k.topics {
+			for _, l := range t.lanes {
+				if p := (Partition{t.name, l.partition}); !k.registered[p] {
+					fresh = append(fresh, p)
+				}
+			}
+		}
+	}
+	k.mu.Unlock()
+	if len(fresh) == 0 {
+		return false
+	}
+	offsets, err := k.endOffsets(ctx, fresh)
+	var v verdict
+	if err != nil {
+		v = classify(err)
+	} else if err = register(ctx, offsets); err != nil {
+		v = verdict{class: Passing, reason: "checkpoint"}
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			k.unreached(&k.unregistered, v, fmt.Errorf("register partitions: %w", err))
+		}
+		return true
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.unregistered = nil
+	for p := range offsets {
+		k.registered[p] = true
+		if t := k.topics[p.Topic]; t != nil && int(p.Number) < len(t.lanes) {
+			k.offer(t.lanes[p.Number])
+		}
+	}
+	return len(offsets) < len(fresh)
+}
+
+func (k *Kafka) endOffsets(ctx context.Context, partitions []Partition) (map[Partition]int64, error) {
+	topics := make(map[string][]kafka.OffsetRequest)
+	for _, p := range partitions {
+		topics[p.Topic] = append(topics[p.Topic], kafka.LastOffsetOf(int(p.Number)))
+	}
+	call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
+	defer cancel()
+	response, err := k.client.ListOffsets(call, &kafka.ListOffsetsRequest{Topics: topics})
+	if err != nil {
+		return nil, err
+	}
+	ends := make(map[Partition]int64)
+	for name, list := range response.Topics {
+		for _, o := range list {
+			if o.Error == nil && o.LastOffset >= 0 {
+				ends[Partition{name, int32(o.Partition)}] = o.LastOffset
+			}
+		}
+	}
+	return ends, nil
+}

@@ -1,0 +1,304 @@
+package sink
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+)
+
+// eventID stands for an event in a topic: the id and the topic, hashed to 16
+// bytes. Two events are as likely to collide as two random UUIDs. The partition
+// is left out: a topic that was given partitions since has moved the key, and the
+// event is there all the same.
+type eventID [16]byte
+
+func hashID(topic string, id []byte) eventID {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00", topic)
+	h.Write(id)
+	var e eventID
+	copy(e[:], h.Sum(nil))
+	return e
+}
+
+// idHeader is the header that carries the event id.
+const idHeader = "id"
+
+// tail is what lies in the partitions behind the checkpoint's offsets: events
+// that are in Kafka, and come again from PostgreSQL.
+type tail struct {
+	k     *Kafka
+	limit int
+	ends  map[Partition]int64 // up to which the partitions were read
+
+	mu     sync.Mutex
+	ids    map[eventID]struct{}
+	broken map[Partition]string // partitions that could not be read, and why
+	full   bool
+}
+
+const (
+	tailParallel = 4
+	tailMaxBytes = 1 << 20
+	tailMaxWait  = 500 * time.Millisecond
+)
+
+// read reads all partitions, some at a time. A partition that cannot be read is
+// left out: its events may come twice.
+func (t *tail) read(ctx context.Context, offsets map[Partition]int64) error {
+	if len(offsets) == 0 {
+		return nil
+	}
+	t.broken = make(map[Partition]string)
+	ends, err := t.bounds(ctx, offsets)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(tailParallel)
+	t.ends = make(map[Partition]int64, len(ends))
+	for p, from := range offsets {
+		end, ok := ends[p]
+		if !ok {
+			continue
+		}
+		t.ends[p] = end.Last
+		if end.Last <= from {
+			continue
+		}
+		group.Go(func() error { return t.partition(ctx, p, from, end) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for p, why := range t.broken {
+		t.k.log.Warn("end of a partition not read: its newest events may come twice",
+			zap.String("topic", p.Topic), zap.Int32("partition", p.Number), zap.String("reason", why))
+	}
+	return nil
+}
+
+func (t *tail) off() string {
+	if t.full {
+		return fmt.Sprintf("more than %d events behind the checkpoint", t.limit)
+	}
+	for p, why := range t.broken {
+		return fmt.Sprintf("%d partitions, such as %s/%d: %s", len(t.broken), p.Topic, p.Number, why)
+	}
+	return ""
+}
+
+func (t *tail) skip(p Partition, why string) {
+	t.mu.Lock()
+	t.broken[p] = why
+	t.mu.Unlock()
+}
+
+type bounds struct{ First, Last int64 }
+
+// bounds asks for the present ends of the partitions.
+func (t *tail) bounds(ctx context.Context, offsets map[Partition]int64) (map[Partition]bounds, error) {
+	topics := make(map[string][]kafka.OffsetRequest)
+	for p := range offsets {
+		topics[p.Topic] = append(topics[p.Topic], kafka.FirstOffsetOf(int(p.Number)), kafka.LastOffsetOf(int(p.Number)))
+	}
+	found := make(map[Partition]bounds)
+	err := t.again(ctx, func(call context.Context) error {
+		clear(found)
+		response, err := t.k.client.ListOffsets(call, &kafka.ListOffsetsRequest{Topics: topics})
+		if err != nil {
+			return err
+		}
+		for name, list := range response.Topics {
+			for _, o := range list {
+				p := Partition{name, int32(o.Partition)}
+				switch {
+				case o.Error == nil:
+					found[p] = bounds{o.FirstOffset, o.LastOffset}
+				case classify(o.Error).class == Passing && !errors.Is(o.Error, kafka.UnknownTopicOrPartition):
+					return o.Error
+				default:
+					t.skip(p, o.Error.Error())
+				}
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// again repeats a call while its failure passes.
+func (t *tail) again(ctx context.Context, call func(context.Context) error) error {
+	for attempt := 1; ; attempt++ {
+		timed, cancel := context.WithTimeout(ctx, t.k.opt.RequestTimeout)
+		err := call(timed)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		v := classify(err)
+		t.k.unreached(&t.k.outage, v, err)
+		t.k.askMetadata()
+		if !sleep(ctx, t.k.timing.backoff(v.class, attempt)) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// partition reads from an offset to the end that was seen at the start; nobody
+// but a fenced predecessor and strangers could have written since.
+func (t *tail) partition(ctx context.Context, p Partition, from int64, b bounds) error {
+	if from < b.First {
+		// Retention or an operator removed records behind the checkpoint: what
+		// was among them cannot be known.
+		t.skip(p, fmt.Sprintf("records from offset %d on were removed; the partition begins at %d", from, b.First))
+		from = b.First
+	}
+	for attempt := 1; from < b.Last; {
+		timed, cancel := context.WithTimeout(ctx, t.k.opt.RequestTimeout)
+		next, err := t.fetch(timed, p, from)
+		cancel()
+		switch {
+		case err == nil:
+			from, attempt = next, 1
+			if t.isFull() {
+				return nil
+			}
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case classify(err).class != Passing:
+			t.skip(p, err.Error())
+			return nil
+		default:
+			t.k.askMetadata()
+			if !sleep(ctx, t.k.timing.backoff(Passing, attempt)) {
+				return context.Cause(ctx)
+			}
+			attempt++
+		}
+	}
+	return nil
+}
+
+func (t *tail) isFull() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.full
+}
+
+// fetch reads one answer's records and returns the offset behind them. No record
+// at or above an offset below the end means a hole: a transaction marker, or what
+// compaction left.
+func (t *tail) fetch(ctx context.Context, p Partition, from int64) (next int64, err error) {
+	response, err := t.k.client.Fetch(ctx, &kafka.FetchRequest{
+		Topic: p.Topic, Partition: int(p.Number), Offset: from, MinBytes: 1, MaxBytes: tailMaxBytes, MaxWait: tailMaxWait,
+	})
+	if err != nil {
+		return 0, err
+	}
+	if response.Error != nil {
+		return 0, response.Error
+	}
+	next = from + 1
+	for {
+		r, err := response.Records.ReadRecord()
+		if errors.Is(err, io.EOF) {
+			return next, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		if r.Key != nil {
+			_ = r.Key.Close()
+		}
+		if r.Value != nil {
+			_ = r.Value.Close()
+		}
+		if r.Offset < from {
+			continue // a batch is sent whole
+		}
+		next = r.Offset + 1
+		for _, h := range r.Headers {
+			if h.Key == idHeader {
+				t.add(hashID(p.Topic, h.Value))
+				break
+			}
+		}
+	}
+}
+
+func (t *tail) add(id eventID) {
+	t.mu.Lock()
+	if len(t.ids) < t.limit {
+		t.ids[id] = struct{}{}
+	} else {
+		t.full = true
+	}
+	t.mu.Unlock()
+}
+
+// alreadyThere says whether a record is in its topic since before we
+// started. Each is taken for that once: a row that comes a second time with the
+// same id is another event.
+func (k *Kafka) alreadyThere(l *lane, r *Record) bool {
+	for i := range r.Headers {
+		if r.Headers[i].Name == idHeader {
+			id := hashID(l.topic.name, r.Headers[i].Value)
+			if _, ok := k.known[id]; !ok {
+				return false
+			}
+			delete(k.known, id)
+			return true
+		}
+	}
+	return false
+}
+
+// ReplayOver says that from here on nothing comes that a predecessor can have
+// delivered: only transactions with a Tag.Commit from commit on.
+func (k *Kafka) ReplayOver(commit uint64) {
+	k.mu.Lock()
+	k.replayed = commit
+	k.forgetKnown()
+	k.mu.Unlock()
+}
+
+// forgetKnown drops what was found in the tails when nothing can ask for it any
+// more. Records that wait for their topic's partitions still can.
+func (k *Kafka) forgetKnown() {
+	if k.replayed == 0 || k.known == nil {
+		return
+	}
+	for _, t := range k.topics {
+		if t.waiting.count > 0 {
+			return
+		}
+	}
+	k.known = nil
+}
+
+// settleKnown acks what was found to be there when a topic's partitions became
+// known.
+func (k *Kafka) settleKnown() {
+	k.mu.Lock()
+	found := k.found
+	k.found = nil
+	k.forgetKnown()
+	k.freed()
+	k.mu.Unlock()
+	if len(found) > 0 {
+		k.observer.AlreadyThere(len(found))
+		k.opt.Acked(found)
+	}
+}
