@@ -14,7 +14,9 @@
 //  3. senders, retries and metadata (package sink), which also call acked.
 //  4. monitor (package slot): looks at the slot and the publication through an
 //     ordinary connection.
-//  5. Run itself: opens sessions, decides what an error means, drains.
+//  5. checkpoints (recovery.go): writes what a successor needs, once a second while
+//     events flow.
+//  6. Run itself: opens sessions, decides what an error means, drains.
 //
 // Two contexts stop them. Intake ends first: no further transaction is begun,
 // the one under way is finished, everything pending is delivered, the last
@@ -28,6 +30,8 @@
 // here.
 //
 // Reconnects inside one process skip what is already in flight, by position
-// (commit LSN, ordinal). A restarted process starts from the slot's position;
-// what was in flight then is published again with the same bytes and ids.
+// (commit LSN, ordinal). A new process first makes sure that no predecessor can
+// write any more, reads from Kafka what the last one delivered, and has that
+// acknowledged without sending it (recovery.go); where it may not, what was in
+// flight is published again with the same bytes and ids.
 package relay
