@@ -134,7 +134,7 @@ func (d *demonstration) prepare(ctx context.Context) error {
 		}
 	}
 	_, err := setup.Run(ctx, d.conn, setup.Options{
-		Slot: d.names.slot, Publication: d.names.slot, CreateTables: true,
+		Slot: d.names.slot, Publication: d.names.slot, CreateTables: true, Checkpoint: true,
 		Tables: []slot.Table{{Schema: d.names.schema, Name: "outbox_events"}},
 	})
 	if err != nil {
@@ -163,7 +163,7 @@ func (d *demonstration) makeSchema(ctx context.Context) error {
 			drop = append(drop, "drop function if exists walpost.append_only()")
 		}
 		if !schema {
-			drop = append(drop, "drop schema if exists walpost")
+			drop = append(drop, "drop table if exists walpost.checkpoint, walpost.checkpoint_offset", "drop schema if exists walpost")
 		}
 		d.atEnd(func(ctx context.Context) error {
 			way := "drop slot, publication and schema " + d.names.schema + " yourself: the slot keeps WAL"
