@@ -324,15 +324,3 @@ func (t *timing) backoff(c Class, attempts int) time.Duration {
 	d := min(from<<min(max(attempts-1, 0), 10), to)
 	return d/2 + rand.N(d/2)
 }
-
-// sleep waits for d and reports whether ctx is still alive.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/segmentio/kafka-go"
 	"go.uber.org/zap"
+
+	"github.com/walpost/walpost/internal/retry"
 )
 
 // Partition of a topic.
@@ -299,7 +301,7 @@ func (f *fence) try(ctx context.Context, call func(context.Context) error) error
 		if errors.Is(err, kafka.ConcurrentTransactions) {
 			wait = min(wait, 20*time.Millisecond)
 		}
-		if !sleep(ctx, wait) {
+		if retry.Wait(ctx, wait) != nil {
 			return context.Cause(ctx)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/segmentio/kafka-go"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/walpost/walpost/internal/retry"
 )
 
 // eventID stands for an event in a topic: the id and the topic, hashed to 16
@@ -150,7 +152,7 @@ func (t *tail) again(ctx context.Context, call func(context.Context) error) erro
 		v := classify(err)
 		t.k.unreached(&t.k.outage, v, err)
 		t.k.askMetadata()
-		if !sleep(ctx, t.k.timing.backoff(v.class, attempt)) {
+		if retry.Wait(ctx, t.k.timing.backoff(v.class, attempt)) != nil {
 			return context.Cause(ctx)
 		}
 	}
@@ -182,7 +184,7 @@ func (t *tail) partition(ctx context.Context, p Partition, from int64, b bounds)
 			return nil
 		default:
 			t.k.askMetadata()
-			if !sleep(ctx, t.k.timing.backoff(Passing, attempt)) {
+			if retry.Wait(ctx, t.k.timing.backoff(Passing, attempt)) != nil {
 				return context.Cause(ctx)
 			}
 			attempt++

@@ -9,6 +9,8 @@ import (
 
 	"github.com/segmentio/kafka-go"
 	"go.uber.org/zap"
+
+	"github.com/walpost/walpost/internal/retry"
 )
 
 // topic knows its lanes, one per partition, once the cluster has told how many
@@ -95,7 +97,7 @@ func (k *Kafka) watchMetadata(ctx context.Context) error {
 				wait = k.timing.metadataRetry
 			}
 		}
-		if !sleep(ctx, k.timing.metadataFloor) {
+		if retry.Wait(ctx, k.timing.metadataFloor) != nil {
 			return nil
 		}
 		timer.Reset(wait)
