@@ -356,7 +356,7 @@ func setup(t *testing.T) *bench {
 			b.monitor.broken, b.monitor.shutdown = broken, shutdown
 			return b.monitor
 		},
-		Mapper: mapper, Router: router, Metrics: noMetrics{},
+		Translator: route.NewRows(mapper, router), Metrics: noMetrics{},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -120,8 +120,8 @@ func (s *Snapshot) findPoison(r *Relay, t *status) {
 			p.Reason = h.Err.Error()
 		}
 		p.CommitLSN, _ = r.tracker.CommitLSN(h.Poison.Tag.Tx)
-		if tables := r.opt.Mapper.Tables(); int(h.Poison.Tag.Source) < len(tables) {
-			p.Table = tables[h.Poison.Tag.Source].Name
+		if tables := r.opt.Translator.Tables(); int(h.Poison.Tag.Source) < len(tables) {
+			p.Table = tables[h.Poison.Tag.Source]
 		}
 		for _, header := range h.Poison.Headers {
 			if header.Name == "id" {

@@ -14,6 +14,7 @@ import (
 	"github.com/walpost/walpost/decoder"
 	"github.com/walpost/walpost/internal/event"
 	"github.com/walpost/walpost/internal/retry"
+	"github.com/walpost/walpost/internal/route"
 	"github.com/walpost/walpost/sink"
 	"github.com/walpost/walpost/slot"
 )
@@ -23,9 +24,8 @@ import (
 // what it has already submitted.
 type pump struct {
 	relay   *Relay
-	tables  map[uint32]int                    // of the Mapper, by OID, as the catalog has them now
-	plans   map[*decoder.Relation]*event.Plan // nil plan: not an outbox table
-	event   event.Event
+	tables  map[uint32]int                   // of the Translator, by OID, as the catalog has them now
+	plans   map[*decoder.Relation]route.Plan // nil plan: not an outbox table
 	record  sink.Record
 	last    position
 	blocked atomic.Bool // in Submit or holding: the stream is not read
@@ -52,11 +52,11 @@ func newPump(r *Relay) *pump {
 func (p *pump) reconnected(start pglogrepl.LSN, published *slot.Published) {
 	p.tables = make(map[uint32]int)
 	for _, t := range published.Tables {
-		if table, ok := p.relay.opt.Mapper.Lookup(t.Schema, t.Name); ok {
+		if table, ok := p.relay.opt.Translator.Lookup(t.Schema, t.Name); ok {
 			p.tables[t.OID] = table
 		}
 	}
-	p.plans = make(map[*decoder.Relation]*event.Plan)
+	p.plans = make(map[*decoder.Relation]route.Plan)
 	if p.last.tx != 0 && start > p.last.commit {
 		// The slot is beyond the transaction that we had received in part: another
 		// instance delivered it meanwhile, or an operator moved the slot.
@@ -161,13 +161,18 @@ func (p *pump) change(waiting, delivery context.Context, c *decoder.Change) erro
 	case decoder.KindCommit:
 		p.commit(c)
 	case decoder.KindInsert:
-		return p.insert(waiting, delivery, c)
-	case decoder.KindUpdate, decoder.KindDelete, decoder.KindTruncate:
+		return p.row(waiting, delivery, c)
+	case decoder.KindUpdate:
+		if p.relay.opt.Translator.Updates() {
+			return p.row(waiting, delivery, c)
+		}
+		p.relay.ignored("not_insert")
+	case decoder.KindDelete, decoder.KindTruncate:
 		p.relay.ignored("not_insert")
 	case decoder.KindStreamAbort:
 		p.relay.ignored("stream_abort")
 	case decoder.KindMessage:
-		p.relay.ignored("other_prefix")
+		return p.message(waiting, delivery, c)
 	}
 	return nil
 }
@@ -188,10 +193,10 @@ func (p *pump) commit(c *decoder.Change) {
 	p.setOpen(false)
 }
 
-func (p *pump) insert(waiting, delivery context.Context, c *decoder.Change) error {
+func (p *pump) row(waiting, delivery context.Context, c *decoder.Change) error {
 	t := c.Transaction
-	if t.CommitLSN < p.last.commit || t.CommitLSN == p.last.commit && c.Ordinal <= p.last.ordinal {
-		return nil // in flight or delivered since before the reconnect
+	if p.submitted(t.CommitLSN, c.Ordinal) {
+		return nil
 	}
 	plan, known := p.plans[c.Relation]
 	if !known {
@@ -208,28 +213,71 @@ func (p *pump) insert(waiting, delivery context.Context, c *decoder.Change) erro
 		p.relay.ignored("other_table")
 		return nil
 	}
-	err := plan.Event(c, &p.event)
-	if err == nil {
-		err = p.relay.opt.Router.Route(&p.event, &p.record)
-	}
+	publish, err := plan.Record(c, &p.record)
 	if err != nil {
 		return p.hold(waiting, c, err)
 	}
 	p.relay.status.clearPoison()
+	if !publish {
+		p.relay.ignored("not_insert")
+		return nil
+	}
+	return p.submit(delivery, t.CommitLSN, t.CommitTime, c.Ordinal)
+}
+
+// message takes a logical message. Outside a transaction it is one by itself.
+func (p *pump) message(waiting, delivery context.Context, c *decoder.Change) error {
+	t, ordinal := c.Transaction, c.Ordinal
+	alone := t == nil
+	if alone {
+		t, ordinal = &decoder.Transaction{CommitLSN: c.Message.LSN, CommitTime: p.relay.now()}, 1
+	}
+	if p.submitted(t.CommitLSN, ordinal) {
+		return nil
+	}
+	publish, err := p.relay.opt.Translator.Message(c, &p.record)
+	if err != nil {
+		return p.hold(waiting, c, err)
+	}
+	p.relay.status.clearPoison()
+	if !publish {
+		p.relay.ignored("other_prefix")
+		return nil
+	}
+	if err := p.submit(delivery, t.CommitLSN, t.CommitTime, ordinal); err != nil || !alone {
+		return err
+	}
+	// Not behind it: where its record ends is not known. The next position that
+	// the server gives is.
+	if p.relay.tracker.Seal(p.last.tx, t.CommitLSN) {
+		p.relay.confirm()
+	}
+	p.last.tx = 0
+	return nil
+}
+
+// submitted says that the position is in flight or delivered since before the
+// reconnect.
+func (p *pump) submitted(commit pglogrepl.LSN, ordinal uint32) bool {
+	return commit < p.last.commit || commit == p.last.commit && ordinal <= p.last.ordinal
+}
+
+// submit hands the record to the sink.
+func (p *pump) submit(delivery context.Context, commit pglogrepl.LSN, committed time.Time, ordinal uint32) error {
 	if p.last.tx == 0 {
-		tx := p.relay.tracker.Begin(t.CommitLSN, t.CommitTime)
-		p.last = position{commit: t.CommitLSN, ordinal: c.Ordinal - 1, tx: tx}
+		tx := p.relay.tracker.Begin(commit, committed)
+		p.last = position{commit: commit, ordinal: ordinal - 1, tx: tx}
 	}
 	p.relay.tracker.Add(p.last.tx)
-	p.record.Tag.Tx, p.record.Tag.Ordinal, p.record.Tag.Commit = p.last.tx, c.Ordinal, uint64(t.CommitLSN)
+	p.record.Tag.Tx, p.record.Tag.Ordinal, p.record.Tag.Commit = p.last.tx, ordinal, uint64(commit)
 	p.blocked.Store(true)
-	err = p.relay.sink.Submit(delivery, &p.record)
+	err := p.relay.sink.Submit(delivery, &p.record)
 	p.blocked.Store(false)
 	if err != nil {
 		p.relay.tracker.Done(p.last.tx, 1) // it was not handed over; the next session brings it again
 		return err
 	}
-	p.last.ordinal = c.Ordinal
+	p.last.ordinal = ordinal
 	p.relay.received.Add(1)
 	p.relay.opt.Metrics.EventReceived(1)
 	return nil
@@ -237,18 +285,18 @@ func (p *pump) insert(waiting, delivery context.Context, c *decoder.Change) erro
 
 // plan finds out which outbox table a relation is: by its OID, by its name (the
 // table may have been made anew since), or as a partition.
-func (p *pump) plan(ctx context.Context, rel *decoder.Relation) (*event.Plan, error) {
-	mapper := p.relay.opt.Mapper
+func (p *pump) plan(ctx context.Context, rel *decoder.Relation) (route.Plan, error) {
+	translator := p.relay.opt.Translator
 	table, ok := p.tables[rel.OID]
 	if !ok {
-		table, ok = mapper.Lookup(rel.Namespace, rel.Name)
+		table, ok = translator.Lookup(rel.Namespace, rel.Name)
 	}
 	if !ok {
 		root, published, exists, err := p.root(ctx, rel)
 		if err != nil {
 			return nil, err
 		}
-		table, ok = mapper.Lookup(root.Schema, root.Name)
+		table, ok = translator.Lookup(root.Schema, root.Name)
 		switch {
 		case exists && ok:
 		case exists && published:
@@ -257,8 +305,8 @@ func (p *pump) plan(ctx context.Context, rel *decoder.Relation) (*event.Plan, er
 			// Dropped since, or detached from its table, or taken out of the
 			// publication: what it was can only be told by its looks. A partition of
 			// an outbox table has the columns of one.
-			for table = range mapper.Tables() {
-				if plan, err := mapper.Compile(rel, table); err == nil {
+			for table = range translator.Tables() {
+				if plan, err := translator.Compile(ctx, rel, table); err == nil {
 					return plan, nil
 				}
 			}
@@ -268,7 +316,7 @@ func (p *pump) plan(ctx context.Context, rel *decoder.Relation) (*event.Plan, er
 			return nil, &unknownRelationError{rel}
 		}
 	}
-	return mapper.Compile(rel, table)
+	return translator.Compile(ctx, rel, table)
 }
 
 // root asks the catalog, as long as it takes.
@@ -294,17 +342,23 @@ func (p *pump) root(ctx context.Context, rel *decoder.Relation) (root slot.Table
 // to stop, and the next start sees the row again.
 func (p *pump) hold(ctx context.Context, c *decoder.Change, cause error) error {
 	poison := Poison{
-		CommitLSN: c.Transaction.CommitLSN,
-		Committed: c.Transaction.CommitTime,
+		CommitLSN: c.LSN,
 		Ordinal:   c.Ordinal,
 		Partition: -1,
-		Table:     c.Relation.Namespace + "." + c.Relation.Name,
-		EventID:   string(p.event.ID),
 		Reason:    cause.Error(),
 		Since:     p.relay.now(),
 	}
+	if t := c.Transaction; t != nil {
+		poison.CommitLSN, poison.Committed = t.CommitLSN, t.CommitTime
+	}
+	if c.Relation != nil {
+		poison.Table = c.Relation.Namespace + "." + c.Relation.Name
+	}
 	if reject, ok := errors.AsType[*event.Reject](cause); ok {
-		poison.Table, poison.EventID = reject.Table, reject.EventID
+		poison.EventID = reject.EventID
+		if reject.Table != "" {
+			poison.Table = reject.Table
+		}
 	}
 	p.relay.status.setPoison(poison, cause)
 	p.relay.log.Error("event cannot be published, holding", zap.String("event_id", poison.EventID),

@@ -15,7 +15,6 @@ import (
 
 	"github.com/walpost/walpost/checkpoint"
 	"github.com/walpost/walpost/decoder"
-	"github.com/walpost/walpost/internal/event"
 	"github.com/walpost/walpost/internal/retry"
 	"github.com/walpost/walpost/internal/route"
 	"github.com/walpost/walpost/sink"
@@ -69,10 +68,10 @@ type Options struct {
 	// says that it is about to stop.
 	NewMonitor func(broken func(error), shutdown func()) Monitor
 	// Store keeps the checkpoint; nil is a relay without one.
-	Store   Store
-	Mapper  *event.Mapper
-	Router  *route.Router
-	Metrics Metrics
+	Store Store
+	// Translator makes the records.
+	Translator route.Translator
+	Metrics    Metrics
 	// ConfirmNothing leaves the slot where it is, for looking without taking.
 	ConfirmNothing bool
 	// DrainTimeout bounds a soft stop. Default 20 s.

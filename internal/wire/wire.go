@@ -70,8 +70,7 @@ func New(opt Options) (*Instance, error) {
 		NewSink:      w.sink,
 		NewMonitor:   w.monitor,
 		Store:        checkpoint.NewStore(conn, cfg.Postgres.Slot, name),
-		Mapper:       mapper,
-		Router:       router,
+		Translator:   route.NewRows(mapper, router),
 		Metrics:      m,
 		DrainTimeout: cfg.Relay.DrainTimeout,
 		// What is printed is not delivered.

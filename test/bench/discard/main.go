@@ -136,7 +136,7 @@ func relayed(ctx context.Context, opt options, count *counter) error {
 			m.OnServerShutdown(shutdown)
 			return m
 		},
-		Mapper: mapper, Router: router, Metrics: metrics.New(metrics.Options{Slot: opt.slot}),
+		Translator: route.NewRows(mapper, router), Metrics: metrics.New(metrics.Options{Slot: opt.slot}),
 		DrainTimeout: 20 * time.Second, Log: log,
 	})
 	if err != nil {
