@@ -40,6 +40,8 @@ type StreamOptions struct {
 	Expected *Published
 	// Fits says at the first start whether a table's columns make an event.
 	Fits func(*Definition) error
+	// Messages asks for logical messages too (pg_logical_emit_message).
+	Messages bool
 	// StatusInterval bounds the time between two status updates; it is lowered
 	// to a third of wal_sender_timeout. Default and maximum 10 s.
 	StatusInterval time.Duration
@@ -225,12 +227,14 @@ func (s *Stream) begin(ctx context.Context, info *Info) error {
 	if timeout > 0 {
 		s.opt.StatusInterval = min(s.opt.StatusInterval, timeout/3)
 	}
-	err = pglogrepl.StartReplication(ctx, s.conn, pg.QuoteIdent(s.opt.Slot), s.start, pglogrepl.StartReplicationOptions{
-		PluginArgs: []string{
-			"proto_version '1'",
-			"publication_names " + pg.QuoteLiteral(pg.QuoteIdent(s.opt.Publication)),
-		},
-	})
+	arguments := []string{
+		"proto_version '1'",
+		"publication_names " + pg.QuoteLiteral(pg.QuoteIdent(s.opt.Publication)),
+	}
+	if s.opt.Messages {
+		arguments = append(arguments, "messages 'true'")
+	}
+	err = pglogrepl.StartReplication(ctx, s.conn, pg.QuoteIdent(s.opt.Slot), s.start, pglogrepl.StartReplicationOptions{PluginArgs: arguments})
 	if err != nil {
 		return s.typed(ctx, err)
 	}

@@ -11,6 +11,12 @@ const (
 	SinkStdout = "stdout"
 )
 
+// The values of Postgres.Snapshot.
+const (
+	SnapshotNone    = "none"
+	SnapshotInitial = "initial"
+)
+
 // The SASL mechanisms that can be configured.
 const (
 	SASLPlain       = "PLAIN"
@@ -27,6 +33,7 @@ type Config struct {
 	Relay    Relay
 	Sink     string // SinkKafka or SinkStdout
 	Admin    Admin
+	Debezium Debezium
 	Log      Log
 
 	// File is the configuration file that was read; empty when there was none.
@@ -46,6 +53,7 @@ type Postgres struct {
 	StatusInterval  time.Duration // longest time between two status updates
 	ConfirmInterval time.Duration // shortest time between two confirmations
 	PollInterval    time.Duration // how often slot, publication and tables are looked at
+	Snapshot        string        // SnapshotNone or SnapshotInitial
 }
 
 // Kafka is where events go.
@@ -99,6 +107,20 @@ type Relay struct {
 type Admin struct {
 	Listen string // empty when there is none
 }
+
+// Debezium is a connector's configuration that is used as it is.
+type Debezium struct {
+	Config           string // its file; empty when there is none
+	Worker           string // the Connect worker's file
+	Version          string // the version whose records are emulated
+	ContextHeaders   bool
+	ReproduceText    bool
+	Properties       map[string]string // the connector's keys, instead of a file
+	PropertiesOrigin string            // where they were read, for messages
+}
+
+// Enabled says whether a connector's configuration decides about records.
+func (d *Debezium) Enabled() bool { return d.Config != "" || len(d.Properties) > 0 }
 
 // Log is what the log looks like.
 type Log struct {

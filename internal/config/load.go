@@ -24,6 +24,16 @@ type Sources struct {
 	Environ  []string       // as os.Environ gives it
 	ReadFile func(path string) ([]byte, error)
 	Need     Need
+	// Foreign reads a connector's configuration, when there is one. What it gives
+	// takes the place of defaults. Its error is an Errors, or has a Hint.
+	Foreign func(Debezium) ([]Value, []Warning, error)
+}
+
+// Value of an option that comes from a connector's configuration.
+type Value struct {
+	Name   string // of the option
+	Text   string
+	Origin string
 }
 
 // Origin is where a value came from.
@@ -42,7 +52,15 @@ func Load(src Sources) (*Config, error) {
 	options := Options()
 	l.readFile(options)
 	for i := range options {
-		l.option(&options[i])
+		if isForeign(&options[i]) {
+			l.option(&options[i])
+		}
+	}
+	l.readForeign()
+	for i := range options {
+		if !isForeign(&options[i]) {
+			l.option(&options[i])
+		}
 	}
 	l.warnUnknownEnv(options)
 	// A value that could not be read is not checked further: that would only
@@ -65,6 +83,63 @@ type loader struct {
 	needless bool
 	// bad are the names of options whose value could not be read.
 	bad map[string]bool
+	// foreign are the values of a connector's configuration.
+	foreign map[string]Value
+}
+
+// isForeign says that an option tells where another configuration is.
+func isForeign(o *Option) bool { return o.Group == groupDebezium }
+
+func (l *loader) readForeign() {
+	d := &l.cfg.Debezium
+	if l.file != nil {
+		if set, ok := l.file.values["debezium.properties"]; ok {
+			d.PropertiesOrigin = fmt.Sprintf("%s:%d", l.file.path, set.line)
+		}
+	}
+	switch {
+	case !d.Enabled():
+		if d.Worker != "" {
+			l.failAt("debezium.worker", "set, but no connector is", "name its file with --debezium")
+		}
+		return
+	case d.Config != "" && len(d.Properties) > 0:
+		l.failAt("debezium.config", "debezium.properties is set too", "keep one of them")
+		return
+	case l.src.Foreign == nil:
+		return
+	}
+	values, warnings, err := l.src.Foreign(*d)
+	l.cfg.Warnings = append(l.cfg.Warnings, warnings...)
+	if err != nil {
+		l.needless = true // what seems to be missing may stand in that file
+		if list, ok := errors.AsType[Errors](err); ok {
+			l.errs = append(l.errs, list...)
+			return
+		}
+		bad := &Error{Text: err.Error()}
+		if hint, ok := errors.AsType[interface {
+			error
+			Hint() string
+		}](err); ok {
+			bad.Way = hint.Hint()
+		}
+		l.errs = append(l.errs, bad)
+		return
+	}
+	l.foreign = make(map[string]Value, len(values))
+	for _, v := range values {
+		l.foreign[v.Name] = v
+	}
+}
+
+func (l *loader) fromForeign(o *Option, at any) bool {
+	v, ok := l.foreign[o.Name]
+	if ok {
+		l.cfg.origins[o.Name] = Origin{Text: v.Origin, place: v.Origin}
+		l.parse(o, at, v.Text)
+	}
+	return ok
 }
 
 func environment(list []string) map[string]string {
@@ -156,7 +231,7 @@ func (l *loader) flag(name string) ([]string, bool) {
 // option takes the value from the first layer that has one.
 func (l *loader) option(o *Option) {
 	at := o.at(l.cfg)
-	layers := []func(*Option, any) bool{l.fromFlag, l.fromEnv, l.fromFile}
+	layers := []func(*Option, any) bool{l.fromFlag, l.fromEnv, l.fromFile, l.fromForeign}
 	for _, from := range layers {
 		if from(o, at) {
 			return

@@ -55,17 +55,19 @@ func TestDefaults(t *testing.T) {
 			Slot: "walpost", Publication: "walpost",
 			Tables:         []Table{{Schema: "public", Name: "outbox_events"}},
 			StatusInterval: 10 * time.Second, ConfirmInterval: 100 * time.Millisecond, PollInterval: 10 * time.Second,
+			Snapshot: SnapshotNone,
 		},
 		Kafka: Kafka{
 			ClientID: "walpost-walpost", Compression: "none",
 			MaxBatchBytes: 1e6, MaxRequestBytes: 2e6, RequestTimeout: 10 * time.Second,
 		},
-		Topic:  "outbox.event.<aggregate_type>",
-		Topics: Topics{Partitions: -1, ReplicationFactor: -1},
-		Relay:  Relay{InFlightBytes: 32 << 20, DrainTimeout: 20 * time.Second},
-		Sink:   SinkKafka,
-		Admin:  Admin{Listen: ":8642"},
-		Log:    Log{Level: "info", Format: "auto"},
+		Topic:    "outbox.event.<aggregate_type>",
+		Topics:   Topics{Partitions: -1, ReplicationFactor: -1},
+		Relay:    Relay{InFlightBytes: 32 << 20, DrainTimeout: 20 * time.Second},
+		Sink:     SinkKafka,
+		Admin:    Admin{Listen: ":8642"},
+		Debezium: Debezium{Version: "3.6", ContextHeaders: true},
+		Log:      Log{Level: "info", Format: "auto"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{})); diff != "" {
 		t.Errorf("defaults differ (-want +got):\n%s", diff)
@@ -100,6 +102,7 @@ func TestEverythingSet(t *testing.T) {
 				},
 			},
 			StatusInterval: 5 * time.Second, ConfirmInterval: 50 * time.Millisecond, PollInterval: time.Minute,
+			Snapshot: SnapshotInitial,
 		},
 		Kafka: Kafka{
 			Brokers:  []string{"kafka-1:9092", "kafka-2:9092", "[::1]:9094"},
@@ -115,16 +118,17 @@ func TestEverythingSet(t *testing.T) {
 				"min.insync.replicas": "2", "cleanup.policy": "compact,delete", "unclean.leader.election.enable": "false",
 			},
 		},
-		Relay: Relay{InFlightBytes: 64 << 20, DrainTimeout: 25 * time.Second},
-		Sink:  SinkKafka,
-		Log:   Log{Level: "debug", Format: "json"},
+		Relay:    Relay{InFlightBytes: 64 << 20, DrainTimeout: 25 * time.Second},
+		Sink:     SinkKafka,
+		Debezium: Debezium{Version: "3.6", ContextHeaders: true},
+		Log:      Log{Level: "debug", Format: "json"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{})); diff != "" {
 		t.Errorf("values differ (-want +got):\n%s", diff)
 	}
 	for _, s := range got.Settings() {
 		unset := strings.HasPrefix(s.Name, "kafka.tls.") && s.Name != "kafka.tls.enabled" && s.Name != "kafka.tls.server_name" ||
-			s.Name == "kafka.sasl.allow_plaintext"
+			s.Name == "kafka.sasl.allow_plaintext" || strings.HasPrefix(s.Name, "debezium.")
 		if got := s.Origin != "default"; got == unset {
 			t.Errorf("%s: origin %q", s.Name, s.Origin)
 		}
@@ -407,5 +411,50 @@ func TestCertificates(t *testing.T) {
 		".key do not make a pair: tls: private key does not match public key"
 	if err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %s", err, want)
+	}
+}
+
+func TestForeignValuesTakeTheDefaultsPlace(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"walpost.yaml": "postgres:\n  publication: mine\ndebezium:\n  properties:\n    topic.prefix: app\n    transforms: outbox, second\n"}
+	read := func(name string) ([]byte, error) {
+		if text, ok := files[name]; ok {
+			return []byte(text), nil
+		}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	var seen Debezium
+	c, err := Load(Sources{Environ: []string{"WALPOST_DSN=postgres://env"}, ReadFile: read, Foreign: func(d Debezium) ([]Value, []Warning, error) {
+		seen = d
+		return []Value{
+			{"postgres.slot", "debezium", "connector.json:4"},
+			{"postgres.publication", "dbz_publication", "connector.json:5"},
+			{"postgres.dsn", "postgres://connector", "connector.json:6"},
+			{"kafka.brokers", "k1:9092,k2:9092", "worker.properties:1"},
+		}, []Warning{{"tasks.max is ignored", ""}}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen.Properties["transforms"] != "outbox, second" || seen.PropertiesOrigin != "walpost.yaml:4" || seen.Version != "3.6" || !seen.ContextHeaders {
+		t.Errorf("the connector's part is %+v", seen)
+	}
+	if c.Postgres.Slot != "debezium" || c.Postgres.Publication != "mine" || c.Postgres.DSN != "postgres://env" || len(c.Kafka.Brokers) != 2 || len(c.Warnings) != 1 {
+		t.Errorf("got %+v, brokers %v, warnings %v", c.Postgres, c.Kafka.Brokers, c.Warnings)
+	}
+	if c.Origin("postgres.slot") != "connector.json:4" {
+		t.Errorf("origin of the slot is %q", c.Origin("postgres.slot"))
+	}
+	for text, want := range map[string]string{
+		"debezium:\n  worker: w.properties\n":                                          `walpost.yaml:2: debezium.worker: set, but no connector is`,
+		"debezium:\n  config: c.json\n  properties: {a: b}\n":                          `walpost.yaml:2: debezium.config: debezium.properties is set too`,
+		"topic: x\ndebezium:\n  config: c.json\n":                                      `walpost.yaml:1: topic: set together with a Debezium connector, whose route.* options name the topics`,
+		"postgres: {tables: [{name: a, columns: {id: x}}]}\ndebezium: {config: c.j}\n": `walpost.yaml:1: postgres.tables: public.a: columns and headers are mapped together with a Debezium connector, which maps them itself`,
+	} {
+		files["walpost.yaml"] = text
+		_, err := Load(Sources{ReadFile: read, Foreign: func(Debezium) ([]Value, []Warning, error) { return nil, nil, nil }})
+		if err == nil || err.Error() != want {
+			t.Errorf("%q: error is\n%v, want\n%s", text, err, want)
+		}
 	}
 }

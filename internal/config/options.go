@@ -6,6 +6,7 @@ const (
 	groupKafka    = "Kafka"
 	groupTopics   = "Topics"
 	groupRelay    = "Relay"
+	groupDebezium = "From Debezium"
 	groupLog      = "Log"
 )
 
@@ -54,6 +55,12 @@ func Options() []Option {
 			Name: "postgres.poll_interval", Flag: "poll-interval", Group: groupPostgres, Default: "10s",
 			Help: "how often slot, publication and tables are looked at, at most 60s",
 			at:   func(c *Config) any { return &c.Postgres.PollInterval },
+		},
+		{
+			Name: "postgres.snapshot", Flag: "snapshot", Group: groupPostgres, Default: SnapshotNone,
+			Enum: []string{SnapshotNone, SnapshotInitial},
+			Help: "initial publishes, once, the rows that were in the tables before the slot; none does not",
+			at:   func(c *Config) any { return &c.Postgres.Snapshot },
 		},
 
 		{
@@ -192,6 +199,37 @@ func Options() []Option {
 			Name: "admin.listen", Flag: "admin-listen", Group: groupRelay, Default: ":8642",
 			Help: "address of probes and metrics; off turns them off",
 			at:   func(c *Config) any { return &c.Admin.Listen },
+		},
+
+		{
+			Name: "debezium.config", Flag: "debezium", Group: groupDebezium, Global: true,
+			Help: "a Debezium connector's configuration, used as it is: .json or .properties",
+			at:   func(c *Config) any { return &c.Debezium.Config },
+		},
+		{
+			Name: "debezium.worker", Flag: "worker", Group: groupDebezium, Global: true,
+			Help: "the Connect worker's .properties, for brokers and converters that the connector leaves to it",
+			at:   func(c *Config) any { return &c.Debezium.Worker },
+		},
+		{
+			Name: "debezium.version", Flag: "debezium-version", Group: groupDebezium, Default: "3.6",
+			Help: "version of Debezium whose records are reproduced",
+			at:   func(c *Config) any { return &c.Debezium.Version },
+		},
+		{
+			Name: "debezium.context_headers", Flag: "debezium-context-headers", Group: groupDebezium, Default: "true",
+			Help: "send the __debezium.context headers that this version sends",
+			at:   func(c *Config) any { return &c.Debezium.ContextHeaders },
+		},
+		{
+			Name: "debezium.reproduce_debug_text", Flag: "debezium-reproduce-debug-text", Group: groupDebezium, Default: "false",
+			Help: "accept configurations whose values are Java's debug text, and reproduce it",
+			at:   func(c *Config) any { return &c.Debezium.ReproduceText },
+		},
+		{
+			Name: "debezium.properties", Flag: "debezium-properties", Group: groupDebezium, NoFlag: true,
+			Help: "the connector's keys that decide about records, instead of its file",
+			at:   func(c *Config) any { return &c.Debezium.Properties },
 		},
 
 		{

@@ -27,6 +27,7 @@ func (l *loader) check(options []Option) {
 	l.checkKafka()
 	l.checkTopics()
 	l.checkRelay()
+	l.checkDebezium()
 	if l.cfg.Kafka.ClientID == "" {
 		l.cfg.Kafka.ClientID = "walpost-" + l.cfg.Postgres.Slot
 	}
@@ -115,6 +116,23 @@ func (l *loader) checkTables() {
 				l.failAt("postgres.tables", name+": header "+h.Name+" is listed twice", "keep one of them")
 			}
 			headers[h.Name] = true
+		}
+	}
+}
+
+// checkDebezium finds what would contradict the connector's configuration.
+func (l *loader) checkDebezium() {
+	if !l.cfg.Debezium.Enabled() {
+		return
+	}
+	if l.set("topic") {
+		l.failAt("topic", "set together with a Debezium connector, whose route.* options name the topics", "remove one of the two")
+	}
+	for _, t := range l.cfg.Postgres.Tables {
+		if t.Columns != (Columns{}) || len(t.Headers) > 0 {
+			l.failAt("postgres.tables", t.String()+": columns and headers are mapped together with a Debezium connector, which maps them itself",
+				"remove the mapping, or the connector")
+			return
 		}
 	}
 }
