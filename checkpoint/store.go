@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 
 	"github.com/jackc/pglogrepl"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/walpost/walpost/internal/failpoint"
 	"github.com/walpost/walpost/internal/pg"
 )
 
@@ -32,11 +32,20 @@ type Checkpoint struct {
 }
 
 // ErrNoStore says that the checkpoint tables cannot be used: they do not exist,
-// or the role has no right on them. The relay works without.
+// are those of an older release, or the role has no right on them. The relay
+// works without.
 var ErrNoStore = errors.New("no checkpoint table")
 
-// Statements make the tables; Grant gives a role what Store needs.
+// ErrSucceeded says that another relay has claimed the checkpoint since: nothing
+// was written.
+var ErrSucceeded = errors.New("the checkpoint belongs to another relay")
+
+// Statements make the tables; Upgrade gives those of an older release what has
+// come since.
 func Statements() []string { return []string{createHeader, createOffsets} }
+
+// Upgrade may be run any number of times.
+func Upgrade() []string { return []string{addOwner} }
 
 // Grants are the rights that the relay's role needs on the tables.
 func Grants(role string) []string {
@@ -52,8 +61,14 @@ const createHeader = `create table walpost.checkpoint (
   timeline          integer not null,
   lsn               pg_lsn not null,
   kafka_cluster     text not null,
-  updated_at        timestamptz not null default now()
+  updated_at        timestamptz not null default now(),
+  owner             text not null default '',
+  epoch             bigint not null default 0
 ) with (fillfactor = 50)`
+
+const addOwner = `alter table walpost.checkpoint
+  add column if not exists owner text not null default '',
+  add column if not exists epoch bigint not null default 0`
 
 const createOffsets = `create table walpost.checkpoint_offset (
   slot         text not null,
@@ -67,20 +82,39 @@ const loadHeader = `select system_identifier, timeline, lsn::text, kafka_cluster
 
 const loadOffsets = `select topic, partition, log_offset from walpost.checkpoint_offset where slot = $1`
 
-const saveHeader = `
-insert into walpost.checkpoint (slot, system_identifier, timeline, lsn, kafka_cluster) values ($1, $2, $3, $4::pg_lsn, $5)
-on conflict (slot) do update set system_identifier = excluded.system_identifier, timeline = excluded.timeline,
-  lsn = greatest(checkpoint.lsn, excluded.lsn), kafka_cluster = excluded.kafka_cluster, updated_at = now()`
+// claim waits for a save that is under way, and every save that comes later finds
+// another epoch than its own.
+const claim = `
+insert into walpost.checkpoint (slot, system_identifier, timeline, lsn, kafka_cluster, owner, epoch) values ($1, $2, $3, '0/0', $4, $5, 1)
+on conflict (slot) do update set owner = excluded.owner, epoch = checkpoint.epoch + 1
+returning epoch`
 
-const forgetHeader = `delete from walpost.checkpoint where slot = $1`
+// save is one statement, so that a relay that is frozen in the middle of it
+// holds no lock that its successor would wait for. Where the epoch is not ours
+// any more, also when the statement had to wait to see that, mine is empty and
+// nothing is written.
+const save = `
+with mine as (
+  update walpost.checkpoint set system_identifier = $3, timeline = $4, kafka_cluster = $6, updated_at = now(),
+    lsn = case when $7::boolean then $5::pg_lsn else greatest(lsn, $5::pg_lsn) end
+   where slot = $1 and epoch = $2
+  returning slot),
+given as (select * from unnest($8::text[], $9::integer[], $10::bigint[]) as g (topic, partition, log_offset)),
+forgotten as (
+  delete from walpost.checkpoint_offset o using mine
+   where $7::boolean and o.slot = mine.slot
+     and not exists (select from given g where g.topic = o.topic and g.partition = o.partition)),
+kept as (
+  insert into walpost.checkpoint_offset (slot, topic, partition, log_offset)
+  select mine.slot, g.topic, g.partition, g.log_offset from mine, given g
+  on conflict (slot, topic, partition) do update set log_offset = excluded.log_offset
+   where $7::boolean or checkpoint_offset.log_offset < excluded.log_offset)
+select count(*) from mine`
 
-const saveOffsets = `
-insert into walpost.checkpoint_offset (slot, topic, partition, log_offset)
-select $1, * from unnest($2::text[], $3::integer[], $4::bigint[])
-on conflict (slot, topic, partition) do update set log_offset = excluded.log_offset
- where checkpoint_offset.log_offset < excluded.log_offset`
+// prepare undoes what a role or a database may have set.
+const prepare = "set synchronous_commit = on; set default_transaction_read_only = off"
 
-const forgetOffsets = `delete from walpost.checkpoint_offset where slot = $1`
+const whose = `select owner, epoch from walpost.checkpoint where slot = $1`
 
 // Store keeps the checkpoint of one slot in the database that the slot belongs
 // to: it is backed up, restored and crashes together with the WAL that it speaks
@@ -91,8 +125,9 @@ type Store struct {
 	slot        string
 	application string
 
-	mu   sync.Mutex
-	conn *pgx.Conn
+	mu    sync.Mutex
+	conn  *pgx.Conn
+	epoch int64 // 0: nothing is claimed
 }
 
 // NewStore makes a store; it connects to nothing yet.
@@ -101,35 +136,59 @@ func NewStore(config *pgx.ConnConfig, slot, application string) *Store {
 }
 
 // Load reads the checkpoint. It is nil when there is none yet.
-func (s *Store) Load(ctx context.Context) (*Checkpoint, error) {
-	var c *Checkpoint
-	err := s.do(ctx, "load checkpoint", func(tx pgx.Tx) error {
-		found := &Checkpoint{Offsets: map[Partition]int64{}}
-		var lsn string
-		err := tx.QueryRow(ctx, loadHeader, s.slot).Scan(&found.SystemID, &found.Timeline, &lsn, &found.KafkaCluster)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if found.LSN, err = pglogrepl.ParseLSN(lsn); err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, loadOffsets, s.slot)
-		if err != nil {
-			return err
-		}
-		var p Partition
-		var offset int64
-		_, err = pgx.ForEachRow(rows, []any{&p.Topic, &p.Number, &offset}, func() error {
-			found.Offsets[p] = offset
-			return nil
-		})
-		c = found
+func (s *Store) Load(ctx context.Context) (c *Checkpoint, err error) {
+	err = s.do(ctx, "load checkpoint", func(conn *pgx.Conn) error {
+		c, err = s.load(ctx, conn)
 		return err
 	})
+	return c, err
+}
+
+// Claim takes the checkpoint over and reads it: from here on nobody can save who
+// has claimed it before. of names the history and the Kafka cluster of a
+// checkpoint that does not exist yet, owner whoever claims it, for people to see.
+func (s *Store) Claim(ctx context.Context, of Checkpoint, owner string) (c *Checkpoint, err error) {
+	err = s.do(ctx, "claim checkpoint", func(conn *pgx.Conn) error {
+		if err := failpoint.Fail("checkpoint.before-claim"); err != nil {
+			return err
+		}
+		if err := conn.QueryRow(ctx, claim, s.slot, of.SystemID, of.Timeline, of.KafkaCluster, owner).Scan(&s.epoch); err != nil {
+			return err
+		}
+		if err := failpoint.Fail("checkpoint.after-claim"); err != nil {
+			return err
+		}
+		// In a snapshot of its own, behind the claim: it must see what was saved
+		// while the claim waited.
+		c, err = s.load(ctx, conn)
+		return err
+	})
+	return c, err
+}
+
+func (s *Store) load(ctx context.Context, conn *pgx.Conn) (*Checkpoint, error) {
+	c := &Checkpoint{Offsets: map[Partition]int64{}}
+	var lsn string
+	err := conn.QueryRow(ctx, loadHeader, s.slot).Scan(&c.SystemID, &c.Timeline, &lsn, &c.KafkaCluster)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
 	if err != nil {
+		return nil, err
+	}
+	if c.LSN, err = pglogrepl.ParseLSN(lsn); err != nil {
+		return nil, err
+	}
+	rows, err := conn.Query(ctx, loadOffsets, s.slot)
+	if err != nil {
+		return nil, err
+	}
+	var p Partition
+	var offset int64
+	if _, err = pgx.ForEachRow(rows, []any{&p.Topic, &p.Number, &offset}, func() error {
+		c.Offsets[p] = offset
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -137,35 +196,41 @@ func (s *Store) Load(ctx context.Context) (*Checkpoint, error) {
 
 // Save writes position and history of c, and the offsets that changed; c's other
 // offsets stay. It is durable when Save returns. Neither the position nor an
-// offset goes back, except that fresh forgets all that was there before: a
-// position behind its offsets would make a successor replay events that lie
-// below them, and send them again. An instance that was frozen and does not know
-// yet that it is succeeded may save such a position.
+// offset goes back, except that fresh forgets all that was there before.
+//
+// After another Store has claimed the checkpoint it writes nothing and returns
+// ErrSucceeded: an instance that was frozen, and does not know yet that it has a
+// successor, must not make a partition known that the successor has not looked
+// at.
 func (s *Store) Save(ctx context.Context, c Checkpoint, fresh bool) error {
-	return s.do(ctx, "save checkpoint", func(tx pgx.Tx) error {
-		if fresh {
-			for _, forget := range []string{forgetHeader, forgetOffsets} {
-				if _, err := tx.Exec(ctx, forget, s.slot); err != nil {
-					return err
-				}
-			}
-		}
-		if _, err := tx.Exec(ctx, saveHeader, s.slot, c.SystemID, c.Timeline, c.LSN.String(), c.KafkaCluster); err != nil {
+	topics := make([]string, 0, len(c.Offsets))
+	numbers := make([]int32, 0, len(c.Offsets))
+	offsets := make([]int64, 0, len(c.Offsets))
+	for p, offset := range c.Offsets {
+		topics, numbers, offsets = append(topics, p.Topic), append(numbers, p.Number), append(offsets, offset)
+	}
+	return s.do(ctx, "save checkpoint", func(conn *pgx.Conn) error {
+		if err := failpoint.Fail("checkpoint.before-save"); err != nil {
 			return err
 		}
-		if len(c.Offsets) == 0 {
-			return nil
+		var mine int
+		err := conn.QueryRow(ctx, save, s.slot, s.epoch, c.SystemID, c.Timeline, c.LSN.String(), c.KafkaCluster, fresh,
+			topics, numbers, offsets).Scan(&mine)
+		if err == nil && mine == 1 {
+			return failpoint.Fail("checkpoint.after-save")
 		}
-		var topics []string
-		var numbers []int32
-		var offsets []int64
-		for p := range maps.Keys(c.Offsets) {
-			topics = append(topics, p.Topic)
-			numbers = append(numbers, p.Number)
-			offsets = append(offsets, c.Offsets[p])
+		if err != nil {
+			return err
 		}
-		_, err := tx.Exec(ctx, saveOffsets, s.slot, topics, numbers, offsets)
-		return err
+		var owner string
+		var epoch int64
+		switch err := conn.QueryRow(ctx, whose, s.slot).Scan(&owner, &epoch); {
+		case errors.Is(err, pgx.ErrNoRows):
+			return fmt.Errorf("%w: its row is gone", ErrSucceeded)
+		case err != nil:
+			return err
+		}
+		return fmt.Errorf("%w: %s has claimed it as number %d, after our %d", ErrSucceeded, owner, epoch, s.epoch)
 	})
 }
 
@@ -183,31 +248,41 @@ func (s *Store) close(ctx context.Context) {
 	}
 }
 
-// do runs f in a transaction that is durable when it is committed, whatever the
-// role's synchronous_commit says.
-func (s *Store) do(ctx context.Context, doing string, f func(pgx.Tx) error) error {
+// do runs f with the connection, on which every statement is a transaction that
+// is durable when it has ended.
+func (s *Store) do(ctx context.Context, doing string, f func(*pgx.Conn) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conn == nil || s.conn.IsClosed() {
-		conn, err := pg.Connect(ctx, s.config, s.application)
-		if err != nil {
-			return err
-		}
-		s.conn = conn
+	err := s.connect(ctx)
+	if err != nil {
+		return err
 	}
-	err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "set local synchronous_commit = on"); err != nil {
-			return err
-		}
-		return f(tx)
-	})
-	if err == nil {
+	if err = f(s.conn); err == nil {
 		return nil
 	}
+	if errors.Is(err, ErrSucceeded) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
 	switch pg.SQLState(err) {
-	case "42P01", "3F000", "42501": // no table, no schema, no right
+	case "42P01", "3F000", "42501", "42703", "25006": // no table, no schema, no right, no column, a standby
 		return fmt.Errorf("%s: %w: %w", doing, ErrNoStore, pg.Describe(err))
 	}
 	s.close(context.WithoutCancel(ctx))
 	return fmt.Errorf("%s: %w", doing, pg.Describe(err))
+}
+
+func (s *Store) connect(ctx context.Context) error {
+	if s.conn != nil && !s.conn.IsClosed() {
+		return nil
+	}
+	conn, err := pg.Connect(ctx, s.config, s.application)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, prepare); err != nil {
+		_ = conn.Close(context.WithoutCancel(ctx))
+		return fmt.Errorf("prepare the checkpoint's connection: %w", pg.Describe(err))
+	}
+	s.conn = conn
+	return nil
 }

@@ -33,6 +33,16 @@ func load(t *testing.T, s *checkpoint.Store) *checkpoint.Checkpoint {
 	return c
 }
 
+// claim takes the checkpoint for a database cluster 7000 and a Kafka cluster k.
+func claim(t *testing.T, s *checkpoint.Store, owner string) *checkpoint.Checkpoint {
+	t.Helper()
+	c, err := s.Claim(t.Context(), checkpoint.Checkpoint{SystemID: "7000", Timeline: 1, KafkaCluster: "k"}, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 func TestStoreKeepsTheNewest(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t, 0).NewDB(t)
@@ -42,6 +52,10 @@ func TestStoreKeepsTheNewest(t *testing.T) {
 		t.Fatalf("before the first Save: %+v", c)
 	}
 	a, b := checkpoint.Partition{Topic: "t", Number: 0}, checkpoint.Partition{Topic: "t", Number: 7}
+	empty := &checkpoint.Checkpoint{SystemID: "7000", Timeline: 1, KafkaCluster: "k", Offsets: map[checkpoint.Partition]int64{}}
+	if diff := cmp.Diff(empty, claim(t, s, "first")); diff != "" {
+		t.Errorf("claimed (-want +got):\n%s", diff)
+	}
 	first := checkpoint.Checkpoint{
 		SystemID: "7000", Timeline: 1, LSN: 0x200, KafkaCluster: "k", Offsets: map[checkpoint.Partition]int64{a: 10, b: 20},
 	}
@@ -87,7 +101,8 @@ func TestStoreSaysThatItIsNotThere(t *testing.T) {
 	}
 	testkit.Exec(t, dsn, append([]string{"create schema walpost"}, checkpoint.Statements()...)...)
 	role := testkit.Unique("relay")
-	testkit.Exec(t, dsn, "create role "+role+" login password 'x'")
+	testkit.Exec(t, dsn, "create role "+role+" login password 'x'",
+		"alter role "+role+" set default_transaction_read_only = on")
 	defer testkit.Exec(t, dsn, "drop owned by "+role, "drop role "+role)
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -98,7 +113,13 @@ func TestStoreSaysThatItIsNotThere(t *testing.T) {
 		t.Errorf("without the right: %v", err)
 	}
 	testkit.Exec(t, dsn, checkpoint.Grants(role)...)
-	if err := denied.Save(t.Context(), checkpoint.Checkpoint{SystemID: "1", LSN: 1}, false); err != nil {
+	if _, err := denied.Claim(t.Context(), checkpoint.Checkpoint{SystemID: "1"}, "relay"); err != nil {
 		t.Errorf("with the grants: %v", err)
+	}
+	p := checkpoint.Partition{Topic: "t"}
+	for _, fresh := range []bool{false, true} {
+		if err := denied.Save(t.Context(), checkpoint.Checkpoint{SystemID: "1", LSN: 1, Offsets: map[checkpoint.Partition]int64{p: 1}}, fresh); err != nil {
+			t.Errorf("with the grants, fresh %v: %v", fresh, err)
+		}
 	}
 }

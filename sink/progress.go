@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/segmentio/kafka-go"
+
+	"github.com/walpost/walpost/internal/failpoint"
 )
 
 // mark is the offset behind an acked batch, with the Tag.Commit of its last
@@ -92,10 +94,15 @@ func (k *Kafka) registerLanes(ctx context.Context) (left bool) {
 	}
 	offsets, err := k.endOffsets(ctx, fresh)
 	var v verdict
+	if err == nil {
+		err = failpoint.Fail("sink.before-register")
+	}
 	if err != nil {
 		v = classify(err)
 	} else if err = register(ctx, offsets); err != nil {
 		v = verdict{class: Passing, reason: "checkpoint"}
+	} else if err = failpoint.Fail("sink.after-register"); err != nil {
+		v = classify(err)
 	}
 	if err != nil {
 		if ctx.Err() == nil {

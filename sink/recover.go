@@ -9,6 +9,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"go.uber.org/zap"
 
+	"github.com/walpost/walpost/internal/failpoint"
 	"github.com/walpost/walpost/internal/retry"
 )
 
@@ -142,7 +143,10 @@ func (f *fence) raise(ctx context.Context, offsets map[Partition]int64) (produce
 		return producer{}, err
 	}
 	// Answers CONCURRENT_TRANSACTIONS until all markers are written.
-	return f.init(ctx, session)
+	if session, err = f.init(ctx, session); err != nil {
+		return producer{}, err
+	}
+	return session, failpoint.Fail("sink.fence-done")
 }
 
 func (f *fence) denied(err error) bool {
@@ -171,6 +175,9 @@ func (f *fence) init(ctx context.Context, own producer) (producer, error) {
 			// A young broker: batches with id -1 would be accepted without any
 			// protection against repeats.
 			err = kafka.GroupLoadInProgress
+		}
+		if err == nil {
+			err = failpoint.Fail("sink.fence-begun")
 		}
 		if err == nil {
 			session = producer{true, int64(response.Producer.ProducerID), int16(response.Producer.ProducerEpoch)}
@@ -214,6 +221,9 @@ func (f *fence) emptyTransaction(ctx context.Context, own producer, offsets map[
 		if err == nil {
 			err = response.Error
 		}
+		if err == nil {
+			err = failpoint.Fail("sink.fence-ended")
+		}
 		return err
 	})
 }
@@ -222,6 +232,7 @@ func (f *fence) emptyTransaction(ctx context.Context, own producer, offsets map[
 // that we may not write, cannot have been written by a predecessor that lives
 // either; they are left out.
 func (f *fence) add(ctx context.Context, own producer, topics map[string][]kafka.AddPartitionToTxn) (added bool, err error) {
+	var missing doubt
 	err = f.try(ctx, func(call context.Context) error {
 		response, err := f.k.client.AddPartitionsToTxn(call, &kafka.AddPartitionsToTxnRequest{
 			TransactionalID: f.id, ProducerID: int(own.id), ProducerEpoch: int(own.epoch), Topics: topics,
@@ -235,6 +246,8 @@ func (f *fence) add(ctx context.Context, own producer, topics map[string][]kafka
 			for _, p := range partitions {
 				switch {
 				case p.Error == nil, errors.Is(p.Error, kafka.Error(55)): // OPERATION_NOT_ATTEMPTED: another one was refused
+				case errors.Is(p.Error, kafka.UnknownTopicOrPartition) && missing.doubted(p.Error):
+					retry = p.Error
 				case errors.Is(p.Error, kafka.UnknownTopicOrPartition), errors.Is(p.Error, kafka.TopicAuthorizationFailed):
 					bad[Partition{name, int32(p.Partition)}] = true
 				default:
@@ -247,7 +260,7 @@ func (f *fence) add(ctx context.Context, own producer, topics map[string][]kafka
 		}
 		if len(bad) == 0 {
 			added = len(topics) > 0
-			return nil
+			return failpoint.Fail("sink.fence-added")
 		}
 		topics = without(topics, bad)
 		if len(topics) == 0 {

@@ -15,6 +15,8 @@ import (
 	"github.com/segmentio/kafka-go/protocol/rawproduce"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/walpost/walpost/internal/failpoint"
 )
 
 // maxRecordBytes is below every broker's socket.request.max.bytes (100 MiB by
@@ -163,7 +165,14 @@ func (s *sender) produce(ctx context.Context) error {
 	s.fill()
 	call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
 	start := time.Now()
-	resp, err := k.transport.RoundTrip(call, k.client.Addr, s.req)
+	var resp kafka.Response
+	err := failpoint.Fail("sink.before-send")
+	if err == nil {
+		resp, err = k.transport.RoundTrip(call, k.client.Addr, s.req)
+	}
+	if err == nil {
+		err = failpoint.Fail("sink.after-send")
+	}
 	cancel()
 	if ctx.Err() != nil && err != nil {
 		return nil // stopping: the outcome is not wanted any more
@@ -174,6 +183,7 @@ func (s *sender) produce(ctx context.Context) error {
 			return fmt.Errorf("produce: unexpected answer %T", resp)
 		}
 		k.observer.ProduceDone(took)
+		failpoint.Hit("sink.before-settle")
 	}
 	s.acks = s.acks[:0]
 	var fatal error
@@ -195,6 +205,7 @@ func (s *sender) produce(ctx context.Context) error {
 	}
 	k.mu.Unlock()
 	if len(s.acks) > 0 {
+		failpoint.Hit("sink.after-settle")
 		k.opt.Acked(s.acks)
 	}
 	return fatal

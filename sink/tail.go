@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/walpost/walpost/internal/failpoint"
 	"github.com/walpost/walpost/internal/retry"
 )
 
@@ -106,6 +107,25 @@ func (t *tail) skip(p Partition, why string) {
 
 type bounds struct{ First, Last int64 }
 
+// doubt is what is left when a broker says that it does not know a partition: it
+// is not believed at once. A topic that was made a moment ago is not known to all
+// brokers, nor is any to one that has just started.
+type doubt struct{ since time.Time }
+
+// doubtedFor is how long.
+const doubtedFor = 5 * time.Second
+
+// doubted says whether to ask again; always, for other errors.
+func (d *doubt) doubted(err error) bool {
+	if !errors.Is(err, kafka.UnknownTopicOrPartition) {
+		return true
+	}
+	if d.since.IsZero() {
+		d.since = time.Now()
+	}
+	return time.Since(d.since) < doubtedFor
+}
+
 // bounds asks for the present ends of the partitions.
 func (t *tail) bounds(ctx context.Context, offsets map[Partition]int64) (map[Partition]bounds, error) {
 	topics := make(map[string][]kafka.OffsetRequest)
@@ -113,8 +133,10 @@ func (t *tail) bounds(ctx context.Context, offsets map[Partition]int64) (map[Par
 		topics[p.Topic] = append(topics[p.Topic], kafka.FirstOffsetOf(int(p.Number)), kafka.LastOffsetOf(int(p.Number)))
 	}
 	found := make(map[Partition]bounds)
+	var missing doubt
 	err := t.again(ctx, func(call context.Context) error {
 		clear(found)
+		clear(t.broken)
 		response, err := t.k.client.ListOffsets(call, &kafka.ListOffsetsRequest{Topics: topics})
 		if err != nil {
 			return err
@@ -125,7 +147,11 @@ func (t *tail) bounds(ctx context.Context, offsets map[Partition]int64) (map[Par
 				switch {
 				case o.Error == nil:
 					found[p] = bounds{o.FirstOffset, o.LastOffset}
-				case classify(o.Error).class == Passing && !errors.Is(o.Error, kafka.UnknownTopicOrPartition):
+				case errors.Is(o.Error, kafka.Unknown):
+					// What the library makes of a partition whose leader it could not
+					// ask. The others' answers are no reason to go on without it.
+					return fmt.Errorf("offsets of %s/%d: its leader does not answer", name, o.Partition)
+				case classify(o.Error).class == Passing && missing.doubted(o.Error):
 					return o.Error
 				default:
 					t.skip(p, o.Error.Error())
@@ -167,6 +193,7 @@ func (t *tail) partition(ctx context.Context, p Partition, from int64, b bounds)
 		t.skip(p, fmt.Sprintf("records from offset %d on were removed; the partition begins at %d", from, b.First))
 		from = b.First
 	}
+	var missing doubt
 	for attempt := 1; from < b.Last; {
 		timed, cancel := context.WithTimeout(ctx, t.k.opt.RequestTimeout)
 		next, err := t.fetch(timed, p, from)
@@ -179,7 +206,7 @@ func (t *tail) partition(ctx context.Context, p Partition, from int64, b bounds)
 			}
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case classify(err).class != Passing:
+		case classify(err).class != Passing, !missing.doubted(err):
 			t.skip(p, err.Error())
 			return nil
 		default:
@@ -231,6 +258,9 @@ func (t *tail) fetch(ctx context.Context, p Partition, from int64) (next int64, 
 			continue // a batch is sent whole
 		}
 		next = r.Offset + 1
+		if err := failpoint.Fail("sink.in-tail"); err != nil {
+			return 0, err
+		}
 		for _, h := range r.Headers {
 			if h.Key == idHeader {
 				t.add(hashID(p.Topic, h.Value))

@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pglogrepl"
 	"github.com/jackc/pgx/v5/pgproto3"
 	"go.uber.org/zap"
+
+	"github.com/walpost/walpost/internal/failpoint"
 )
 
 // statusLoop sends status updates: on a timer, soon after the confirmable
@@ -50,6 +52,9 @@ func (s *Stream) statusLoop() {
 // write if flush is zero, has reached what it sent (walsender.c, WalSndDone): an
 // older flush position would hold up a fast shutdown for as long as we answer.
 func (s *Stream) sendStatus(asked bool) error {
+	if err := failpoint.Fail("slot.before-status"); err != nil {
+		return err
+	}
 	s.writing.Lock() // before the positions are read, so that they are sent in order
 	defer s.writing.Unlock()
 	s.mu.Lock()
@@ -59,6 +64,9 @@ func (s *Stream) sendStatus(asked bool) error {
 	silent := time.Since(s.lastSeen) > s.opt.StatusInterval
 	s.mu.Unlock()
 	if err := s.write(statusUpdate(write, flush, silent)); err != nil {
+		return err
+	}
+	if err := failpoint.Fail("slot.after-status"); err != nil {
 		return err
 	}
 	s.mu.Lock()

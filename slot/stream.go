@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 	"go.uber.org/zap"
 
+	"github.com/walpost/walpost/internal/failpoint"
 	"github.com/walpost/walpost/internal/pg"
 )
 
@@ -457,6 +458,9 @@ func (s *Stream) Close(ctx context.Context) error {
 	s.closing = true
 	s.mu.Unlock()
 	err := s.sendStatus(false)
+	if err == nil {
+		err = failpoint.Fail("slot.before-copy-done")
+	}
 	if err == nil {
 		err = s.copyDone()
 	}

@@ -17,26 +17,48 @@ const module = "github.com/walpost/walpost/"
 // mayImport says which of our packages a package may import. A package that is
 // not listed fails the test: who may import it has to be decided.
 var mayImport = map[string][]string{
-	"decoder":          {},
-	"checkpoint":       {"internal/pg"},
-	"slot":             {"internal/pg"},
-	"sink":             {"internal/retry"},
-	"sink/sinktest":    {"sink"},
-	"internal/event":   {"decoder"},
-	"internal/route":   {"internal/event", "sink"},
-	"internal/relay":   {"slot", "decoder", "sink", "checkpoint", "internal/event", "internal/route", "internal/retry"},
-	"internal/metrics": {"slot", "sink"},
-	"internal/admin":   {"internal/relay", "internal/metrics", "slot", "sink"},
-	"internal/setup":   {"checkpoint", "slot", "internal/pg", "internal/event"},
-	"internal/config":  {"internal/pg"},
-	"internal/cli":     {},
-	"internal/logging": {},
-	"internal/retry":   {},
-	"internal/pg":      {},
+	"decoder":            {},
+	"checkpoint":         {"internal/pg", "internal/failpoint"},
+	"slot":               {"internal/pg", "internal/failpoint"},
+	"sink":               {"internal/retry", "internal/failpoint"},
+	"sink/sinktest":      {"sink"},
+	"internal/event":     {"decoder"},
+	"internal/route":     {"decoder", "internal/event", "sink"},
+	"internal/relay":     {"slot", "decoder", "sink", "checkpoint", "internal/event", "internal/route", "internal/retry", "internal/failpoint"},
+	"internal/metrics":   {"slot", "sink"},
+	"internal/admin":     {"internal/relay", "internal/metrics", "slot", "sink"},
+	"internal/setup":     {"checkpoint", "slot", "internal/pg", "internal/event"},
+	"internal/config":    {"internal/pg"},
+	"internal/cli":       {},
+	"internal/logging":   {},
+	"internal/retry":     {},
+	"internal/failpoint": {},
+	"internal/pg":        {},
 	"internal/wire": {
 		"decoder", "checkpoint",
 		"slot", "sink", "internal/relay", "internal/event", "internal/route", "internal/pg",
 		"internal/config", "internal/metrics", "internal/admin",
+	},
+	"internal/debezium": {
+		"decoder", "slot", "sink", "internal/event", "internal/route", "internal/pg", "internal/retry",
+		"internal/debezium/catalog", "internal/debezium/column", "internal/debezium/connect", "internal/debezium/connector",
+		"internal/debezium/router", "internal/debezium/start",
+	},
+	"internal/debezium/catalog":   {"internal/debezium/column"},
+	"internal/debezium/column":    {"internal/debezium/connect"},
+	"internal/debezium/connect":   {},
+	"internal/debezium/connector": {"internal/config", "internal/debezium/column", "internal/debezium/javaregex", "internal/debezium/router"},
+	"internal/debezium/expand":    {"internal/debezium/connect"},
+	"internal/debezium/javaregex": {},
+	"internal/debezium/offsets":   {"sink"},
+	"internal/debezium/router": {
+		"decoder", "sink", "internal/event",
+		"internal/debezium/column", "internal/debezium/connect", "internal/debezium/expand", "internal/debezium/javaregex",
+	},
+	"internal/debezium/start": {"slot", "internal/pg", "internal/debezium/connector", "internal/debezium/javaregex"},
+	"internal/debezium/takeover": {
+		"slot", "sink", "checkpoint", "internal/pg", "internal/setup",
+		"internal/debezium/connector", "internal/debezium/offsets", "internal/debezium/start",
 	},
 }
 
@@ -48,17 +70,23 @@ var onlyIn = []struct {
 }{
 	{"github.com/segmentio/kafka-go", "the sink is the only user of the Kafka client", []string{"sink"}},
 	{"github.com/jackc/pglogrepl", "the replication protocol is the slot's; the others use its LSN type",
-		[]string{"slot", "decoder", "checkpoint", "internal/event", "internal/relay", "internal/admin", "internal/setup", "cmd/walpost"}},
+		[]string{"slot", "decoder", "checkpoint", "internal/event", "internal/relay", "internal/admin", "internal/setup", "internal/debezium/offsets", "internal/debezium/takeover", "cmd/walpost"}},
 	{"github.com/jackc/pgx/v5", "PostgreSQL connections belong to the slot and pg",
-		[]string{"slot", "checkpoint", "internal/pg", "internal/setup", "internal/wire", "cmd/walpost"}},
+		[]string{
+			"slot", "checkpoint", "internal/pg", "internal/setup", "internal/wire", "cmd/walpost",
+			"internal/debezium", "internal/debezium/catalog", "internal/debezium/start", "internal/debezium/takeover", "outbox",
+		}},
 	{"github.com/prometheus/", "metrics are named in one place", []string{"internal/metrics", "internal/admin"}},
 	{"github.com/spf13/", "the command line", []string{"cmd/walpost", "internal/config", "internal/cli"}},
-	{"go.yaml.in/yaml", "YAML is read in one place", []string{"internal/config"}},
+	{"go.yaml.in/yaml", "walpost's own file is read in one place, a connector's in another", []string{"internal/config", "internal/debezium/connector"}},
 	{"net/http", "the admin listener", []string{"internal/admin", "internal/metrics", "cmd/walpost"}},
 }
 
 // pure packages do no I/O and read no clock.
-var pure = []string{"decoder", "internal/event", "internal/route"}
+var pure = []string{
+	"decoder", "internal/event", "internal/route", "internal/debezium/column", "internal/debezium/connect",
+	"internal/debezium/expand", "internal/debezium/javaregex",
+}
 
 // testOnly modules never reach the product's binary.
 var testOnly = []string{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/walpost/walpost/internal/cli"
 	"github.com/walpost/walpost/internal/config"
+	"github.com/walpost/walpost/internal/debezium/connector"
 	"github.com/walpost/walpost/internal/logging"
 	"github.com/walpost/walpost/internal/route"
 )
@@ -27,13 +28,15 @@ type app struct {
 	readFile func(path string) ([]byte, error)
 
 	output string // outputTable or outputJSON
+
+	connector *connector.Spec // that load has read; nil: none
 }
 
 // load reads the configuration with the command's flags, says the warnings and
 // checks what needs no server. Its errors have exit code 2.
 func (a *app) load(cmd *cobra.Command, need config.Need) (*config.Config, error) {
 	cfg, err := config.Load(config.Sources{
-		Flags: cmd.Flags(), Environ: a.environ, ReadFile: a.readFile, Need: need,
+		Flags: cmd.Flags(), Environ: a.environ, ReadFile: a.readFile, Need: need, Foreign: a.foreign,
 	})
 	if err != nil {
 		return nil, err

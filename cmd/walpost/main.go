@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/walpost/walpost/internal/cli"
+	"github.com/walpost/walpost/internal/failpoint"
 	"github.com/walpost/walpost/internal/logging"
 )
 
@@ -16,6 +17,10 @@ func main() {
 
 // run is the whole program; it returns the exit code.
 func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if err := failpoint.Arm(environ); err != nil {
+		cli.PrintError(stderr, err, logging.Scrub)
+		return cli.Usage
+	}
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, environ: environ, readFile: os.ReadFile}
 	root := newRootCommand(a)
 	root.SetArgs(args)

@@ -20,6 +20,7 @@ func commands(a *app) []*cobra.Command {
 		newInitCommand(a),
 		newStatusCommand(a),
 		newConfigCommand(a),
+		newDebeziumCommand(a),
 		newVersionCommand(a),
 	}
 }

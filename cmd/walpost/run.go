@@ -15,7 +15,6 @@ import (
 	"github.com/walpost/walpost/internal/config"
 	"github.com/walpost/walpost/internal/relay"
 	"github.com/walpost/walpost/internal/wire"
-	"github.com/walpost/walpost/sink"
 )
 
 func newRunCommand(a *app) *cobra.Command {
@@ -53,15 +52,22 @@ func (a *app) run(cmd *cobra.Command) error {
 	}
 	info, _ := debug.ReadBuildInfo()
 	built := newVersionInfo(info, version, revision)
+	intake, hard, stop := signals(cmd.Context(), log)
+	defer stop()
+	translation, err := a.translation(intake, cfg, log)
+	if errors.Is(err, wire.ErrStopped) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	instance, err := wire.New(wire.Options{
 		Config: cfg, Version: built.Version, Revision: built.Revision,
-		Stdout: a.stdout, ReadFile: a.readFile, Log: log,
+		Stdout: a.stdout, ReadFile: a.readFile, Translation: translation, Log: log,
 	})
 	if err != nil {
 		return &cli.Exit{Code: cli.Usage, Err: err}
 	}
-	intake, hard, stop := signals(cmd.Context(), log)
-	defer stop()
 	log.Info("starting", zap.String("version", built.Version), zap.String("slot", cfg.Postgres.Slot))
 	err = instance.Run(intake, hard)
 	switch {
@@ -70,7 +76,7 @@ func (a *app) run(cmd *cobra.Command) error {
 		return nil
 	case isSetup(err):
 		return &cli.Exit{Code: cli.Usage, Err: err}
-	case sink.IsFenced(err):
+	case relay.IsFenced(err):
 		return &cli.Exit{Code: cli.Fenced, Err: err}
 	case relay.NeedsDecision(err):
 		return &cli.Exit{Code: cli.Decision, Err: err}

@@ -114,6 +114,7 @@ type Debezium struct {
 	Worker           string // the Connect worker's file
 	Version          string // the version whose records are emulated
 	ContextHeaders   bool
+	JavaVersion      int // whose text of numbers is reproduced
 	ReproduceText    bool
 	Properties       map[string]string // the connector's keys, instead of a file
 	PropertiesOrigin string            // where they were read, for messages

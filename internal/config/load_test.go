@@ -66,7 +66,7 @@ func TestDefaults(t *testing.T) {
 		Relay:    Relay{InFlightBytes: 32 << 20, DrainTimeout: 20 * time.Second},
 		Sink:     SinkKafka,
 		Admin:    Admin{Listen: ":8642"},
-		Debezium: Debezium{Version: "3.6", ContextHeaders: true},
+		Debezium: Debezium{Version: "3.6", ContextHeaders: true, JavaVersion: 21},
 		Log:      Log{Level: "info", Format: "auto"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{})); diff != "" {
@@ -120,7 +120,7 @@ func TestEverythingSet(t *testing.T) {
 		},
 		Relay:    Relay{InFlightBytes: 64 << 20, DrainTimeout: 25 * time.Second},
 		Sink:     SinkKafka,
-		Debezium: Debezium{Version: "3.6", ContextHeaders: true},
+		Debezium: Debezium{Version: "3.6", ContextHeaders: true, JavaVersion: 21},
 		Log:      Log{Level: "debug", Format: "json"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{})); diff != "" {

@@ -57,7 +57,7 @@ func Options() []Option {
 			at:   func(c *Config) any { return &c.Postgres.PollInterval },
 		},
 		{
-			Name: "postgres.snapshot", Flag: "snapshot", Group: groupPostgres, Default: SnapshotNone,
+			Name: "postgres.snapshot", Flag: "snapshot", Group: groupPostgres, Default: SnapshotNone, Global: true,
 			Enum: []string{SnapshotNone, SnapshotInitial},
 			Help: "initial publishes, once, the rows that were in the tables before the slot; none does not",
 			at:   func(c *Config) any { return &c.Postgres.Snapshot },
@@ -220,6 +220,11 @@ func Options() []Option {
 			Name: "debezium.context_headers", Flag: "debezium-context-headers", Group: groupDebezium, Default: "true",
 			Help: "send the __debezium.context headers that this version sends",
 			at:   func(c *Config) any { return &c.Debezium.ContextHeaders },
+		},
+		{
+			Name: "debezium.java_version", Flag: "debezium-java-version", Group: groupDebezium, Default: "21",
+			Help: "version of Java that the connector ran on; before 19, some very large and small floating-point numbers have another text",
+			at:   func(c *Config) any { return &c.Debezium.JavaVersion },
 		},
 		{
 			Name: "debezium.reproduce_debug_text", Flag: "debezium-reproduce-debug-text", Group: groupDebezium, Default: "false",

@@ -13,6 +13,7 @@ import (
 	"github.com/walpost/walpost/checkpoint"
 	"github.com/walpost/walpost/decoder"
 	"github.com/walpost/walpost/internal/event"
+	"github.com/walpost/walpost/internal/failpoint"
 	"github.com/walpost/walpost/internal/retry"
 	"github.com/walpost/walpost/internal/route"
 	"github.com/walpost/walpost/sink"
@@ -23,15 +24,17 @@ import (
 // stream: the next session gets again what was not confirmed, and the pump skips
 // what it has already submitted.
 type pump struct {
-	relay   *Relay
-	tables  map[uint32]int                   // of the Translator, by OID, as the catalog has them now
-	plans   map[*decoder.Relation]route.Plan // nil plan: not an outbox table
-	record  sink.Record
-	last    position
-	blocked atomic.Bool // in Submit or holding: the stream is not read
-	open    atomic.Bool // a transaction is being received
-	idling  atomic.Bool // in Receive
-	turns   atomic.Uint64
+	observer route.Observer // may be nil
+	relay    *Relay
+	tables   map[uint32]int                   // of the Translator, by OID, as the catalog has them now
+	plans    map[*decoder.Relation]route.Plan // nil plan: not an outbox table
+	record   sink.Record
+	last     position
+	nextBeat time.Time
+	blocked  atomic.Bool // in Submit or holding: the stream is not read
+	open     atomic.Bool // a transaction is being received
+	idling   atomic.Bool // in Receive
+	turns    atomic.Uint64
 }
 
 // position of the newest event submitted.
@@ -43,6 +46,7 @@ type position struct {
 
 func newPump(r *Relay) *pump {
 	p := &pump{relay: r}
+	p.observer, _ = r.opt.Translator.(route.Observer)
 	p.idling.Store(true)
 	return p
 }
@@ -96,6 +100,9 @@ func (p *pump) run(intake, delivery context.Context, stream Stream, left *checkp
 		if discard {
 			continue
 		}
+		if err := p.heartbeat(delivery); err != nil {
+			return err
+		}
 		if msg.Keepalive {
 			p.relay.status.heard(p.relay.now(), msg.ServerTime)
 			p.relay.recovery.reached(msg.ServerWALEnd)
@@ -119,6 +126,9 @@ func (p *pump) run(intake, delivery context.Context, stream Stream, left *checkp
 			p.relay.status.heard(p.relay.now(), msg.ServerTime)
 			p.relay.recovery.reached(c.Transaction.CommitLSN)
 		}
+		if p.observer != nil {
+			p.observer.Observe(c)
+		}
 		if err := p.change(waiting, delivery, c); err != nil {
 			if intake.Err() != nil && delivery.Err() == nil {
 				p.setOpen(false)
@@ -128,6 +138,27 @@ func (p *pump) run(intake, delivery context.Context, stream Stream, left *checkp
 			return err
 		}
 	}
+}
+
+// heartbeat sends one when it is due.
+func (p *pump) heartbeat(delivery context.Context) error {
+	h := p.relay.opt.Heartbeat
+	if h == nil {
+		return nil
+	}
+	now := p.relay.now()
+	if now.Before(p.nextBeat) {
+		return nil
+	}
+	p.nextBeat = now.Add(h.Every)
+	var rec sink.Record
+	if err := h.Record(now, &rec); err != nil {
+		return err
+	}
+	rec.Tag = sink.Tag{Commit: uint64(p.last.commit)} // of no transaction
+	p.blocked.Store(true)
+	defer p.blocked.Store(false)
+	return p.relay.sink.Submit(delivery, &rec)
 }
 
 // partial says whether a transaction was received in part. Only for when run has
@@ -181,6 +212,7 @@ func (p *pump) commit(c *decoder.Change) {
 	t := c.Transaction
 	switch {
 	case p.last.tx != 0 && t.CommitLSN == p.last.commit:
+		failpoint.Hit("relay.before-seal")
 		p.relay.opt.Metrics.TransactionEvents(int(p.last.ordinal))
 		if p.relay.tracker.Seal(p.last.tx, t.EndLSN) {
 			p.relay.confirm()
@@ -278,6 +310,7 @@ func (p *pump) submit(delivery context.Context, commit pglogrepl.LSN, committed 
 		return err
 	}
 	p.last.ordinal = ordinal
+	failpoint.Hit("relay.in-transaction")
 	p.relay.received.Add(1)
 	p.relay.opt.Metrics.EventReceived(1)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/walpost/walpost/checkpoint"
+	"github.com/walpost/walpost/internal/failpoint"
 	"github.com/walpost/walpost/sink"
 	"github.com/walpost/walpost/slot"
 )
@@ -20,6 +22,7 @@ import (
 // Store is the part of checkpoint.Store that the relay uses.
 type Store interface {
 	Load(context.Context) (*checkpoint.Checkpoint, error)
+	Claim(ctx context.Context, of checkpoint.Checkpoint, owner string) (*checkpoint.Checkpoint, error)
 	Save(ctx context.Context, c checkpoint.Checkpoint, fresh bool) error
 	Close(context.Context)
 }
@@ -30,6 +33,7 @@ type recoverer interface {
 	Progress(settled uint64) map[sink.Partition]int64
 	ReplayOver(commit uint64)
 	ClusterID(context.Context) (string, error)
+	OffsetsSince(context.Context, sink.Since) (map[sink.Partition]int64, error)
 }
 
 const (
@@ -39,6 +43,8 @@ const (
 	// written all the same. The checkpoint's own WAL must not make the next
 	// checkpoint necessary.
 	checkpointBytes = 16 << 20
+	// checkpointTimeout bounds a call of the store.
+	checkpointTimeout = 10 * time.Second
 )
 
 // recovery keeps what a successor of this relay needs, and uses what the
@@ -48,6 +54,8 @@ type recovery struct {
 	store Store // nil: not wanted
 	sink  recoverer
 
+	succeeded chan error // has room for one: another relay has claimed the checkpoint
+
 	done atomic.Bool // Recover has been called
 	lost bool        // another instance held the slot since
 	end  pglogrepl.LSN
@@ -56,8 +64,8 @@ type recovery struct {
 	mu  sync.Mutex
 	off string // why nothing is written
 
-	writing sync.Mutex // held while a checkpoint is written, and guards the rest
-	begun   bool       // what is written can be told from what the predecessor left
+	writing turn // held while a checkpoint is written, and guards the rest
+	begun   bool // what is written can be told from what the predecessor left
 	cluster string
 	fresh   bool // what is stored belongs to another history: forget it
 	unsaved map[checkpoint.Partition]int64
@@ -72,6 +80,9 @@ func (r *recovery) load(ctx context.Context) (*checkpoint.Checkpoint, error) {
 		// would be too late: Kafka refuses them, and the relay ends.
 		r.done.Store(false)
 		r.over = false
+		r.writing.Lock()
+		r.begun = false // until the checkpoint is ours again
+		r.writing.Unlock()
 	}
 	if r.store == nil || r.done.Load() {
 		return nil, nil
@@ -91,7 +102,7 @@ func (r *recovery) disable(err error) {
 	r.mu.Unlock()
 	if first {
 		r.relay.log.Warn("no checkpoint: what is in flight when this process is killed comes again", zap.Error(err),
-			zap.String("hint", `"walpost init" makes the tables; "walpost init --print" shows the grants`))
+			zap.String("hint", `"walpost init" makes the tables, and upgrades old ones; "walpost init --print" shows the grants`))
 	}
 }
 
@@ -112,9 +123,12 @@ func (r *recovery) begin(ctx context.Context, h slot.History, walEnd pglogrepl.L
 		return err
 	}
 	if !r.disabled() {
-		// Again, now that the slot is ours: the predecessor went on until it lost it.
-		if c, err = r.store.Load(ctx); err != nil {
+		before := c
+		if c, err = r.claim(ctx, h, cluster, before); err != nil {
 			return err
+		}
+		if c != nil && c.SystemID == h.SystemID && c.LSN > h.LSN && (before == nil || c.LSN > before.LSN) {
+			return errCheckpointMoved
 		}
 	}
 	plan := sink.Recovery{
@@ -148,12 +162,73 @@ func (r *recovery) begin(ctx context.Context, h slot.History, walEnd pglogrepl.L
 	if !r.disabled() {
 		plan.Register = r.register
 	}
+	if r.relay.opt.Predecessor != nil && (c == nil || c.LSN == 0) {
+		if err := r.inherit(ctx, r.relay.opt.Predecessor(), plan.Offsets); err != nil {
+			return err
+		}
+	}
 	if err := r.sink.Recover(ctx, plan); err != nil {
 		return err
 	}
+	failpoint.Hit("relay.recovered")
 	r.lost, r.end = false, walEnd
 	r.done.Store(true)
 	return nil
+}
+
+// inherit adds the partitions in which another tool may have left events that it
+// had not confirmed, from where they can begin. Should we be killed before the
+// replay is over, our successor finds them in our checkpoint.
+func (r *recovery) inherit(ctx context.Context, since *sink.Since, offsets map[sink.Partition]int64) error {
+	if since == nil {
+		return nil
+	}
+	found, err := r.sink.OffsetsSince(ctx, *since)
+	if err != nil {
+		return err
+	}
+	for p, offset := range found {
+		if own, ok := offsets[p]; !ok || offset < own {
+			offsets[p] = offset
+		}
+	}
+	r.relay.log.Info("looking for what another relay has delivered", zap.Int("partitions", len(found)), zap.Time("since", since.Time))
+	if r.disabled() || len(found) == 0 {
+		return nil
+	}
+	return r.write(ctx, r.relay.tracker.Mark(), offsets)
+}
+
+// errCheckpointMoved: the predecessor saved its last position after we had looked
+// for where to start, and may have been killed before the slot got to know it.
+// From the slot's position, events would come again that lie below the offsets
+// saved with that position, where nobody looks for them.
+var errCheckpointMoved = fmt.Errorf("the predecessor's checkpoint moved while the slot was taken: %w", net.ErrClosed)
+
+// claim takes the checkpoint, now that the slot is ours, and reads it again: the
+// predecessor went on until it lost the slot. It must come before anything is
+// made of what is read. A predecessor that is frozen, or has not noticed yet, can
+// make no partition known to us any more, and writes to none that it cannot make
+// known.
+func (r *recovery) claim(ctx context.Context, h slot.History, cluster string, before *checkpoint.Checkpoint) (*checkpoint.Checkpoint, error) {
+	call, cancel := context.WithTimeout(ctx, checkpointTimeout)
+	defer cancel()
+	c, err := r.store.Claim(call, checkpoint.Checkpoint{SystemID: h.SystemID, Timeline: h.Timeline, KafkaCluster: cluster}, r.relay.opt.Instance)
+	if errors.Is(err, checkpoint.ErrNoStore) {
+		r.disable(err)
+		return before, nil // we may still read what was left
+	}
+	return c, err
+}
+
+// again makes the next session look for what was delivered, as if another relay
+// had done it. Nothing may be in flight.
+func (r *recovery) again() {
+	r.done.Store(false)
+	r.over = false
+	r.writing.Lock()
+	r.begun = false
+	r.writing.Unlock()
 }
 
 func (r *recovery) forget() {
@@ -181,6 +256,7 @@ func (r *recovery) reached(lsn pglogrepl.LSN) {
 	if !r.over && r.done.Load() && lsn >= r.end {
 		r.over = true
 		r.sink.ReplayOver(uint64(r.end))
+		failpoint.Hit("relay.replay-over")
 	}
 }
 
@@ -195,14 +271,17 @@ func (r *recovery) register(ctx context.Context, offsets map[sink.Partition]int6
 	return err
 }
 
-// run writes checkpoints until ctx ends.
-func (r *recovery) run(ctx context.Context) {
+// run writes checkpoints until ctx ends. Its error says that another relay has
+// taken over.
+func (r *recovery) run(ctx context.Context) error {
 	tick := time.NewTicker(checkpointInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
+		case err := <-r.succeeded:
+			return err
 		case <-tick.C:
 		}
 		if err := r.save(ctx); err != nil && ctx.Err() == nil {
@@ -221,7 +300,9 @@ func (r *recovery) save(ctx context.Context) error {
 	}
 	mark := r.relay.tracker.Mark()
 	grown := r.sink.Progress(uint64(mark))
-	r.writing.Lock()
+	if err := r.writing.wait(ctx); err != nil {
+		return err
+	}
 	idle := !r.begun || len(grown) == 0 && len(r.unsaved) == 0 && mark < r.saved+checkpointBytes
 	r.writing.Unlock()
 	if idle {
@@ -237,7 +318,9 @@ func (r *recovery) save(ctx context.Context) error {
 
 // write saves offsets and whatever could not be saved before.
 func (r *recovery) write(ctx context.Context, mark pglogrepl.LSN, offsets map[sink.Partition]int64) error {
-	r.writing.Lock()
+	if err := r.writing.wait(ctx); err != nil {
+		return err
+	}
 	defer r.writing.Unlock()
 	if r.unsaved == nil {
 		r.unsaved = map[checkpoint.Partition]int64{}
@@ -245,15 +328,47 @@ func (r *recovery) write(ctx context.Context, mark pglogrepl.LSN, offsets map[si
 	for p, offset := range offsets {
 		r.unsaved[checkpoint.Partition(p)] = max(offset, r.unsaved[checkpoint.Partition(p)])
 	}
+	if !r.begun {
+		return errors.New("checkpoint: it is not ours yet")
+	}
 	h := r.relay.status.history()
-	call, cancel := context.WithTimeout(ctx, 10*time.Second)
+	call, cancel := context.WithTimeout(ctx, checkpointTimeout)
 	defer cancel()
 	err := r.store.Save(call, checkpoint.Checkpoint{
 		SystemID: h.SystemID, Timeline: h.Timeline, LSN: mark, KafkaCluster: r.cluster, Offsets: maps.Clone(r.unsaved),
 	}, r.fresh)
 	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+		err = fmt.Errorf("checkpoint: %w", err)
+		if errors.Is(err, checkpoint.ErrSucceeded) {
+			err = &SucceededError{err}
+			select {
+			case r.succeeded <- err:
+			default: // it is said already
+			}
+		}
+		return err
 	}
 	r.unsaved, r.fresh, r.saved = nil, false, mark
 	return nil
+}
+
+// SucceededError is what Run returns when it finds that another relay of the
+// same slot has claimed the checkpoint.
+type SucceededError struct{ Err error }
+
+func (e *SucceededError) Error() string { return "another relay took over: " + e.Err.Error() }
+
+// Hint says what to do.
+func (e *SucceededError) Hint() string {
+	return "the other instance relays now; if it should not, stop it and start this one again"
+}
+
+// Unwrap gives the cause.
+func (e *SucceededError) Unwrap() error { return e.Err }
+
+// IsFenced says that Run ended because another relay of the same slot has taken
+// over while this one was cut off.
+func IsFenced(err error) bool {
+	_, succeeded := errors.AsType[*SucceededError](err)
+	return succeeded || sink.IsFenced(err)
 }

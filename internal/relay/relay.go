@@ -15,6 +15,7 @@ import (
 
 	"github.com/walpost/walpost/checkpoint"
 	"github.com/walpost/walpost/decoder"
+	"github.com/walpost/walpost/internal/failpoint"
 	"github.com/walpost/walpost/internal/retry"
 	"github.com/walpost/walpost/internal/route"
 	"github.com/walpost/walpost/sink"
@@ -61,14 +62,25 @@ type Options struct {
 	// when known is zero; then also at remembered, if that is newer and of the
 	// same history. The publication must be as expected, if that is not nil.
 	Open func(ctx context.Context, known, remembered slot.History, expected *slot.Published) (Stream, error)
+	// Initial gives, before the first session, the rows that are to be published
+	// before the stream; nil when there are none. May be nil itself.
+	Initial func(context.Context) (Initial, error)
+	// InitialOnly ends the relay when those rows are delivered.
+	InitialOnly bool
 	// NewSink makes the sink, which reports settled records to acked.
 	NewSink func(acked func([]sink.Ack)) (sink.Sink, error)
 	// NewMonitor makes the monitor, which calls broken when the publication or a
 	// table is no longer what it was at the start, and shutdown when the server
 	// says that it is about to stop.
 	NewMonitor func(broken func(error), shutdown func()) Monitor
+	// Predecessor says where another tool, which kept no checkpoint of ours, may
+	// have left events that come again; nil: nowhere. It is looked at after
+	// Initial. May be nil itself.
+	Predecessor func() *sink.Since
 	// Store keeps the checkpoint; nil is a relay without one.
 	Store Store
+	// Heartbeat makes a record now and then; nil: none.
+	Heartbeat *Heartbeat
 	// Translator makes the records.
 	Translator route.Translator
 	Metrics    Metrics
@@ -78,6 +90,14 @@ type Options struct {
 	DrainTimeout time.Duration
 	Log          *zap.Logger
 	Now          func() time.Time // default time.Now
+}
+
+// Heartbeat is a record that says that the relay is there. It stands for no
+// change, and nothing waits for its delivery. It is sent with the next message
+// of the server after it is due, which asks for one every few seconds.
+type Heartbeat struct {
+	Every  time.Duration
+	Record func(now time.Time, rec *sink.Record) error
 }
 
 // Relay is one slot's relay. Create it with New, then call Run once.
@@ -102,6 +122,7 @@ type Relay struct {
 	confirmed pglogrepl.LSN
 	broken    error // the publication is not what it was: nothing is confirmed
 
+	begun    bool            // the rows that come before the stream are delivered
 	expected *slot.Published // by the first session; later ones must agree
 
 	received  atomic.Uint64
@@ -145,7 +166,7 @@ func New(opt Options) (*Relay, error) {
 	if r.sink, err = opt.NewSink(r.acked); err != nil {
 		return nil, err
 	}
-	r.recovery = &recovery{relay: r, store: opt.Store}
+	r.recovery = &recovery{relay: r, store: opt.Store, succeeded: make(chan error, 1), writing: newTurn()}
 	r.recovery.sink, _ = r.sink.(recoverer)
 	return r, nil
 }
@@ -175,7 +196,13 @@ func (r *Relay) Run(intake, hard context.Context) error {
 		}
 		return nil
 	})
-	group.Go(func() error { r.recovery.run(delivery); return nil })
+	group.Go(func() error {
+		err := r.recovery.run(delivery)
+		if err != nil {
+			stop(err)
+		}
+		return err
+	})
 	err := r.sessions(intake, delivery)
 	stop(errStopped)
 	if r.opt.Store != nil {
@@ -185,6 +212,9 @@ func (r *Relay) Run(intake, hard context.Context) error {
 	}
 	if groupErr := group.Wait(); groupErr != nil && !errors.Is(groupErr, context.Canceled) {
 		err = groupErr
+	}
+	if cause := context.Cause(delivery); IsFenced(cause) {
+		err = cause // whatever the others say of their ends
 	}
 	r.status.set(r.now(), Stopped, "", nil)
 	r.mu.Lock()
@@ -207,6 +237,9 @@ func (r *Relay) sessions(intake, delivery context.Context) error {
 			// would be repeated without end.
 			passing.Reset()
 			permanent.Reset()
+		}
+		if err == nil && r.begun && r.opt.InitialOnly {
+			return nil
 		}
 		if intake.Err() != nil {
 			if NeedsDecision(err) || errors.Is(err, ErrDrainIncomplete) {
@@ -263,6 +296,9 @@ func (r *Relay) session(intake, delivery context.Context) error {
 	if err := r.publicationError(); err != nil {
 		return err
 	}
+	if over, err := r.initial(intake, delivery); over || err != nil {
+		return err
+	}
 	left, err := r.recovery.load(intake)
 	if err != nil {
 		return err
@@ -270,6 +306,9 @@ func (r *Relay) session(intake, delivery context.Context) error {
 	var remembered slot.History
 	if left != nil {
 		remembered = slot.History{SystemID: left.SystemID, Timeline: left.Timeline, LSN: left.LSN}
+	}
+	if err := failpoint.Fail("relay.before-open"); err != nil {
+		return err
 	}
 	stream, err := r.opt.Open(intake, r.known(), remembered, r.expected)
 	if err != nil {
@@ -279,6 +318,10 @@ func (r *Relay) session(intake, delivery context.Context) error {
 	r.opt.Metrics.StreamConnect("ok")
 	r.begin(stream)
 	defer r.end(stream)
+	if err := failpoint.Fail("relay.after-open"); err != nil {
+		stream.Abort()
+		return err
+	}
 	r.log.Info("streaming", zap.String("slot", r.opt.SlotName), zap.Stringer("lsn", stream.History().LSN),
 		zap.String("system_id", stream.History().SystemID), zap.Int32("timeline", stream.History().Timeline))
 
@@ -309,10 +352,12 @@ func (r *Relay) session(intake, delivery context.Context) error {
 			r.status.set(r.now(), Draining, "", nil)
 			complete := r.drain(delivery, stream)
 			if complete {
+				failpoint.Hit("relay.drained")
 				closing, cancel := context.WithTimeout(context.WithoutCancel(intake), 2*time.Second)
 				if err := r.recovery.save(closing); err != nil {
 					r.log.Warn("checkpoint not written", zap.Error(err))
 				}
+				failpoint.Hit("relay.before-close")
 				if err := stream.Close(closing); err != nil {
 					r.log.Warn("replication stream not closed in good order", zap.Error(err))
 				}
@@ -372,24 +417,31 @@ func (r *Relay) end(stream Stream) {
 
 // confirm passes the mark on to PostgreSQL.
 func (r *Relay) confirm() {
+	failpoint.Hit("relay.before-confirm")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stream != nil && r.broken == nil && !r.opt.ConfirmNothing {
 		r.stream.Confirm(r.tracker.Mark())
+		failpoint.Hit("relay.after-confirm")
 	}
 }
 
 // acked is called by the sink's senders.
 func (r *Relay) acked(acks []sink.Ack) {
+	failpoint.Hit("relay.before-acked")
 	now := r.status.serverNow(r.now())
 	moved := false
 	var newest time.Time
 	for _, a := range acks {
+		if a.Tx == 0 {
+			continue // a heartbeat
+		}
 		if a.Replay {
 			_, m := r.tracker.Done(a.Tx, a.N)
 			moved = moved || m
 			r.status.ignoreN("already_in_kafka", a.N)
 			r.opt.Metrics.EventIgnored("already_in_kafka", a.N)
+			failpoint.Hit("relay.already-there")
 			continue
 		}
 		commit, m := r.tracker.Done(a.Tx, a.N)
@@ -408,6 +460,7 @@ func (r *Relay) acked(acks []sink.Ack) {
 		r.confirm()
 	}
 	r.signal()
+	failpoint.Hit("relay.after-acked")
 }
 
 func (r *Relay) signal() {

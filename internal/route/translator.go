@@ -33,6 +33,18 @@ type Plan interface {
 	Record(c *decoder.Change, rec *sink.Record) (bool, error)
 }
 
+// SnapshotPlan is a Plan that treats rows of a snapshot in its own way. Where it
+// is not implemented, such a row is an insert.
+type SnapshotPlan interface {
+	// SnapshotRecord fills rec from a row that is in c as an insert.
+	SnapshotRecord(c *decoder.Change, rec *sink.Record) (bool, error)
+}
+
+// Observer is a Translator that sees every change before it is asked about one.
+type Observer interface {
+	Observe(c *decoder.Change)
+}
+
 // Rows is the Translator of walpost's own configuration: a Mapper that gives
 // rows a meaning, and a Router that gives them a place.
 type Rows struct {

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/walpost/walpost/checkpoint"
 	"github.com/walpost/walpost/internal/pg"
 	"github.com/walpost/walpost/slot"
 )
@@ -28,6 +27,9 @@ type Options struct {
 	// Checkpoint makes the tables in which a relay leaves what its successor
 	// needs to send nothing twice.
 	Checkpoint bool
+	// LaterSlot leaves a missing slot to the relay, which makes it behind the
+	// snapshot of the rows that are there.
+	LaterSlot bool
 	// Wait bounds how long the slot waits for open transactions; default 30 s.
 	Wait time.Duration
 	// CheckTable says why a table's columns do not make an outbox; may be nil.
@@ -40,7 +42,9 @@ type State string
 // What a step did.
 const (
 	Created   State = "created"
+	Upgraded  State = "upgraded"
 	Unchanged State = "unchanged"
+	Later     State = "later"
 )
 
 // Step is one object that the relay needs.
@@ -191,29 +195,6 @@ func plan(ctx context.Context, conn *pgx.Conn, opt Options, slotExists bool) ([]
 	return append(steps, s), err
 }
 
-const checkpointSQL = `select to_regclass('walpost.checkpoint') is not null and to_regclass('walpost.checkpoint_offset') is not null`
-
-// planCheckpoint also makes the schema, unless the table's guard does.
-func planCheckpoint(ctx context.Context, conn *pgx.Conn, guarded bool) (step, error) {
-	s := step{Step: Step{Name: "checkpoint", Object: "walpost.checkpoint", State: Unchanged}}
-	var there, schema bool
-	if err := conn.QueryRow(ctx, checkpointSQL).Scan(&there); err != nil {
-		return s, failed("look for the checkpoint tables", err)
-	}
-	if there {
-		return s, nil
-	}
-	if err := conn.QueryRow(ctx, guardSchemaSQL).Scan(&schema); err != nil {
-		return s, failed("look for the schema of the checkpoint tables", err)
-	}
-	s.State = Created
-	if !schema && !guarded {
-		s.statements = append(s.statements, createSchema)
-	}
-	s.statements = append(s.statements, checkpoint.Statements()...)
-	return s, nil
-}
-
 // planTables also gives the first table that does not exist yet.
 func planTables(ctx context.Context, conn *pgx.Conn, opt Options) (steps []step, missing *slot.Table, err error) {
 	for _, t := range opt.Tables {
@@ -332,7 +313,7 @@ const lockTimeoutSQL = `select set_config('lock_timeout', '5s', false)`
 
 // apply makes everything but the slot, all of it or nothing.
 func apply(ctx context.Context, conn *pgx.Conn, steps []step) error {
-	if !slices.ContainsFunc(steps, func(s step) bool { return s.State == Created }) {
+	if !slices.ContainsFunc(steps, func(s step) bool { return s.State != Unchanged }) {
 		return nil
 	}
 	if _, err := conn.Exec(ctx, lockTimeoutSQL); err != nil {
@@ -367,6 +348,8 @@ func finish(ctx context.Context, conn *pgx.Conn, opt Options, info *slot.Info, s
 			s.Note = "standbys do not synchronize it; to change that, on a replication connection while nothing streams: ALTER_REPLICATION_SLOT " +
 				opt.Slot + " (FAILOVER true)"
 		}
+	} else if opt.LaterSlot {
+		s.State, s.Note = Later, "the relay makes it, behind the snapshot"
 	} else {
 		lsn, err := slot.Create(ctx, conn, slot.CreateOptions{Name: opt.Slot, Failover: opt.Failover, Wait: opt.Wait})
 		if err != nil {

@@ -33,7 +33,31 @@ type Options struct {
 	Revision string
 	Stdout   io.Writer // of the stdout sink
 	ReadFile func(path string) ([]byte, error)
-	Log      *zap.Logger
+	// Translation takes the place of the configuration's own tables and topic; nil:
+	// it does not.
+	Translation *Translation
+	Log         *zap.Logger
+}
+
+// Translation says what makes records, and how the relay begins.
+type Translation struct {
+	Translator route.Translator
+	Tables     []slot.Table
+	Fits       func(*slot.Definition) error // of a table's columns
+	Messages   bool                         // logical messages make records too
+	// SnapshotMode is one of Debezium's: no_data, initial, initial_only, always,
+	// when_needed. Empty leaves it to the configuration.
+	SnapshotMode string
+	Failover     bool // for a slot that is made
+	ConfirmNone  bool // the slot stays where it is
+	// Delivered says in which topics another tool has published from the slot
+	// before, and its Records how far to look back where the records' timestamps
+	// mean something else than when; nil: none has.
+	Delivered *sink.Since
+	// Heartbeat is a record that is sent now and then, with a query beside it; may
+	// be nil, and empty.
+	Heartbeat      *relay.Heartbeat
+	HeartbeatQuery string
 }
 
 // Instance is a relay with its admin listener, ready to run.
@@ -41,6 +65,8 @@ type Instance struct {
 	relay *relay.Relay
 	admin *admin.Server // nil: off
 	limit int64
+	// beside runs as long as the relay; may be nil.
+	beside func(context.Context)
 }
 
 // New builds an instance. It connects to nothing; its errors are faults of the
@@ -51,36 +77,42 @@ func New(opt Options) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	mapper, err := event.NewMapper(EventTables(cfg.Postgres.Tables))
-	if err != nil {
-		return nil, err
-	}
-	router, err := route.New(route.Options{Topic: cfg.Topic, Allow: cfg.Topics.Allow})
-	if err != nil {
-		return nil, err
+	translation := opt.Translation
+	if translation == nil {
+		if translation, err = own(cfg); err != nil {
+			return nil, err
+		}
 	}
 	m := metrics.New(metrics.Options{Slot: cfg.Postgres.Slot, Version: opt.Version, Revision: opt.Revision})
 	instance := strings.ReplaceAll(uuid.NewString(), "-", "")[:12]
 	name := "walpost/" + cfg.Postgres.Slot + "/" + instance
-	w := &wiring{opt: opt, conn: conn, name: name, tables: SlotTables(cfg.Postgres.Tables), fits: Fits(mapper), metrics: m}
+	w := &wiring{opt: opt, conn: conn, name: name, translation: translation, metrics: m}
+	w.store = checkpoint.NewStore(conn, cfg.Postgres.Slot, name)
 	r, err := relay.New(relay.Options{
 		SlotName:     cfg.Postgres.Slot,
 		Instance:     instance,
 		Open:         w.open,
 		NewSink:      w.sink,
 		NewMonitor:   w.monitor,
-		Store:        checkpoint.NewStore(conn, cfg.Postgres.Slot, name),
-		Translator:   route.NewRows(mapper, router),
+		Initial:      w.initial,
+		Predecessor:  func() *sink.Since { return w.delivered },
+		Store:        w.store,
+		Translator:   translation.Translator,
+		Heartbeat:    translation.Heartbeat,
 		Metrics:      m,
 		DrainTimeout: cfg.Relay.DrainTimeout,
 		// What is printed is not delivered.
-		ConfirmNothing: cfg.Sink == config.SinkStdout,
+		ConfirmNothing: cfg.Sink == config.SinkStdout || translation.ConfirmNone,
+		InitialOnly:    translation.SnapshotMode == "initial_only",
 		Log:            log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	i := &Instance{relay: r, limit: int64(cfg.Relay.InFlightBytes)}
+	if translation.Heartbeat != nil && translation.HeartbeatQuery != "" {
+		i.beside = w.action
+	}
 	if cfg.Admin.Listen != "" {
 		if i.admin, err = admin.New(admin.Options{
 			Listen: cfg.Admin.Listen, Snapshot: r.Snapshot, Live: r.Live, Metrics: m, Log: log,
@@ -89,6 +121,21 @@ func New(opt Options) (*Instance, error) {
 		}
 	}
 	return i, nil
+}
+
+// own is what walpost's own configuration says.
+func own(cfg *config.Config) (*Translation, error) {
+	mapper, err := event.NewMapper(EventTables(cfg.Postgres.Tables))
+	if err != nil {
+		return nil, err
+	}
+	router, err := route.New(route.Options{Topic: cfg.Topic, Allow: cfg.Topics.Allow})
+	if err != nil {
+		return nil, err
+	}
+	return &Translation{
+		Translator: route.NewRows(mapper, router), Tables: SlotTables(cfg.Postgres.Tables), Fits: Fits(mapper),
+	}, nil
 }
 
 // Run relays until intake ends and everything is delivered, or hard ends.
@@ -107,6 +154,9 @@ func (i *Instance) Run(intake, hard context.Context) error {
 		defer stop()
 		return i.relay.Run(intake, hard)
 	})
+	if i.beside != nil {
+		group.Go(func() error { i.beside(hard); return nil })
+	}
 	if i.admin != nil {
 		group.Go(func() error {
 			err := i.admin.Run(hard)
@@ -127,19 +177,22 @@ func (i *Instance) Snapshot() relay.Snapshot { return i.relay.Snapshot() }
 
 // wiring makes the parts when the relay asks for them.
 type wiring struct {
-	opt     Options
-	conn    *pgx.ConnConfig
-	name    string // application_name
-	tables  []slot.Table
-	fits    func(*slot.Definition) error
-	metrics *metrics.Metrics
+	opt         Options
+	conn        *pgx.ConnConfig
+	name        string // application_name
+	translation *Translation
+	metrics     *metrics.Metrics
+	store       *checkpoint.Store
+	// delivered is found out before the first session.
+	delivered *sink.Since
 }
 
 func (w *wiring) open(ctx context.Context, known, remembered slot.History, expected *slot.Published) (relay.Stream, error) {
 	p := &w.opt.Config.Postgres
 	s, err := slot.Open(ctx, slot.StreamOptions{
 		Config: w.conn, Slot: p.Slot, Publication: p.Publication, Application: w.name,
-		Known: known, Remembered: remembered, Tables: w.tables, Expected: expected, Fits: w.fits,
+		Known: known, Remembered: remembered, Tables: w.translation.Tables, Expected: expected, Fits: w.translation.Fits,
+		Messages:       w.translation.Messages,
 		StatusInterval: p.StatusInterval, ConfirmInterval: p.ConfirmInterval, Log: w.opt.Log,
 	})
 	if err != nil {
@@ -151,7 +204,7 @@ func (w *wiring) open(ctx context.Context, known, remembered slot.History, expec
 func (w *wiring) monitor(broken func(error), shutdown func()) relay.Monitor {
 	p := &w.opt.Config.Postgres
 	m := slot.NewMonitor(slot.MonitorOptions{
-		Config: w.conn, Slot: p.Slot, Publication: p.Publication, Tables: w.tables,
+		Config: w.conn, Slot: p.Slot, Publication: p.Publication, Tables: w.translation.Tables,
 		Application: w.name, Interval: p.PollInterval, Log: w.opt.Log,
 	})
 	m.OnPublicationBroken(broken)

@@ -156,11 +156,17 @@ func testACL(t *testing.T, cluster *kafkaserver.Cluster, login []string) {
 // allow lets a principal do something with a topic.
 func allow(t *testing.T, cluster *kafkaserver.Cluster, principal, name string, operation kafka.ACLOperationType) {
 	t.Helper()
+	allowOn(t, cluster, kafka.ResourceTypeTopic, principal, name, operation)
+}
+
+// allowOn is allow for any kind of resource.
+func allowOn(t *testing.T, cluster *kafkaserver.Cluster, kind kafka.ResourceType, principal, name string, operation kafka.ACLOperationType) {
+	t.Helper()
 	client := kafkaAdmin(t, cluster.Addr())
 	// A starved broker is out of its own cluster for a moment.
 	testkit.Await(t, "an ACL", func() bool {
 		resp, err := client.CreateACLs(testkit.Context(t), &kafka.CreateACLsRequest{ACLs: []kafka.ACLEntry{{
-			ResourceType: kafka.ResourceTypeTopic, ResourceName: name, ResourcePatternType: kafka.PatternTypeLiteral,
+			ResourceType: kind, ResourceName: name, ResourcePatternType: kafka.PatternTypeLiteral,
 			Principal: principal, Host: "*", Operation: operation, PermissionType: kafka.ACLPermissionTypeAllow,
 		}}})
 		return err == nil && errors.Join(resp.Errors...) == nil

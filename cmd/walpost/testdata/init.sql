@@ -68,7 +68,9 @@ create table walpost.checkpoint (
   timeline          integer not null,
   lsn               pg_lsn not null,
   kafka_cluster     text not null,
-  updated_at        timestamptz not null default now()
+  updated_at        timestamptz not null default now(),
+  owner             text not null default '',
+  epoch             bigint not null default 0
 ) with (fillfactor = 50);
 create table walpost.checkpoint_offset (
   slot         text not null,

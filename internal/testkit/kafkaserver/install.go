@@ -53,9 +53,9 @@ const (
 )
 
 func findInstall(ctx context.Context, log func(string, ...any)) (*install, error) {
-	java, err := findJava()
+	java, err := FindJava()
 	if err != nil {
-		return nil, &NoJavaError{Err: err}
+		return nil, err
 	}
 	version, err := proc.Run(ctx, proc.Self(), proc.Env(), java, "-version")
 	if err != nil {
@@ -81,11 +81,17 @@ func findInstall(ctx context.Context, log func(string, ...any)) (*install, error
 	return in, nil
 }
 
-func findJava() (string, error) {
+// FindJava returns the java program, or a NoJavaError.
+func FindJava() (string, error) {
+	name := "java"
 	if home := os.Getenv("JAVA_HOME"); home != "" {
-		return exec.LookPath(filepath.Join(home, "bin", "java"))
+		name = filepath.Join(home, "bin", "java")
 	}
-	return exec.LookPath("java")
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", &NoJavaError{Err: err}
+	}
+	return path, nil
 }
 
 // makeTemplate lets Kafka's own tool format a storage, and starts a broker once
