@@ -111,23 +111,33 @@ func TestFloors(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		spoil  func([]Drain, *Latency)
+		spoil  func([]Drain, *Latency, *Crash)
 		missed string
 	}{
-		{"all hold", func([]Drain, *Latency) {}, ""},
-		{"discarding sink slow", func(d []Drain, _ *Latency) { d[1] = drainOf(phaseBacklog, byDiscard, 0, 1.5) }, "discarding sink against pg_recvlogical, backlog"},
-		{"CPU", func(d []Drain, _ *Latency) { d[2].CPU = 0.0121 }, "CPU per event into Kafka, backlog"},
-		{"memory", func(d []Drain, _ *Latency) { d[3].PeakRSS = 80.1e6 }, "peak RSS, one large transaction"},
-		{"latency", func(_ []Drain, l *Latency) { l.P99 = 20.1 }, "latency p99"},
-		{"latency unknown", func(_ []Drain, l *Latency) { l.P99 = nan() }, "latency p99"},
-		{"at the bounds", func(d []Drain, l *Latency) { d[2].CPU, d[3].PeakRSS, l.P99 = 0.012, 80e6, 20 }, ""},
+		{"all hold", func([]Drain, *Latency, *Crash) {}, ""},
+		{"discarding sink slow", func(d []Drain, _ *Latency, _ *Crash) { d[1] = drainOf(phaseBacklog, byDiscard, 0, 1.5) }, "discarding sink against pg_recvlogical, backlog"},
+		{"CPU", func(d []Drain, _ *Latency, _ *Crash) { d[2].CPU = 0.0121 }, "CPU per event into Kafka, backlog"},
+		{"memory", func(d []Drain, _ *Latency, _ *Crash) { d[3].PeakRSS = 80.1e6 }, "peak RSS, one large transaction"},
+		{"latency", func(_ []Drain, l *Latency, _ *Crash) { l.P99 = 20.1 }, "latency p99"},
+		{"latency unknown", func(_ []Drain, l *Latency, _ *Crash) { l.P99 = nan() }, "latency p99"},
+		{"protection costs", func(_ []Drain, _ *Latency, c *Crash) { c.Steady.CPURatio.Median = 1.04 }, "CPU with crash protection against without, steady load"},
+		{"protection costs at full speed", func(_ []Drain, _ *Latency, c *Crash) { c.Backlog.CPURatio.Median = 1.04 }, "CPU with crash protection against without, backlog"},
+		{"protection delays", func(_ []Drain, _ *Latency, c *Crash) { c.Steady.P99Ratio.Median = 1.26 }, "latency p99 with crash protection against without"},
+		{"start slow", func(_ []Drain, _ *Latency, c *Crash) { c.Starts[1].Seconds = 2.1 }, "slowest start after kill -9, small transactions, 100,000 records of tail"},
+		{"a duplicate", func(_ []Drain, _ *Latency, c *Crash) { c.Starts[0].Duplicates = 1 }, "duplicates after kill -9"},
+		{"at the bounds", func(d []Drain, l *Latency, _ *Crash) { d[2].CPU, d[3].PeakRSS, l.P99 = 0.012, 80e6, 20 }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			drains, latency := good(), &Latency{P99: 5}
-			tt.spoil(drains, latency)
+			crash := &Crash{
+				Steady:  newCost(10, measured{"on": {102}, "off": {100}}, measured{"on": {5}, "off": {5}}),
+				Backlog: newCost(10, measured{"on": {11, 10, 20}, "off": {10, 10, 20}}, nil),
+				Starts:  []Restart{{Kind: behindCheckpoint, Seconds: 1}, {Kind: behindCheckpoint, Seconds: 1.5}, {Kind: inTransaction, Seconds: 9}},
+			}
+			tt.spoil(drains, latency, crash)
 			var missed []string
-			for _, f := range newReport(Machine{}, drains, latency).Floors {
+			for _, f := range newReport(Machine{}, drains, latency, crash).Floors {
 				if f.Value == nil {
 					t.Errorf("floor %q has no value", f.Name)
 				}
@@ -140,7 +150,7 @@ func TestFloors(t *testing.T) {
 			}
 		})
 	}
-	for _, f := range newReport(Machine{}, nil, nil).Floors {
+	for _, f := range newReport(Machine{}, nil, nil, nil).Floors {
 		if f.Value != nil || f.missed() {
 			t.Errorf("floor %q without measurements: value %v, missed %v", f.Name, f.Value, f.missed())
 		}
@@ -150,7 +160,7 @@ func TestFloors(t *testing.T) {
 func TestReportOfOneRun(t *testing.T) {
 	t.Parallel()
 	m := Machine{CPUs: 2, Model: "CPU", Kernel: "6.1", Go: "go1", Postgres: "PostgreSQL 15", Kafka: "Kafka 4", Receiver: byReceiver, LoadAvg: "0.1"}
-	report := newReport(m, []Drain{drainOf(phaseBacklog, byReceiver, 0, 1), drainOf(phaseBacklog, byKafka, 0, 2)}, nil)
+	report := newReport(m, []Drain{drainOf(phaseBacklog, byReceiver, 0, 1), drainOf(phaseBacklog, byKafka, 0, 2)}, nil, nil)
 	var out bytes.Buffer
 	if err := report.print(&out); err != nil {
 		t.Fatal(err)
@@ -164,11 +174,16 @@ backlog        drained by        first–last   whole  the limit    event     µ
 backlog 1,000  pg_recvlogical         1,000     909       1.00     5.00       8.00      40.0     0.50       100             100
 backlog 1,000  walpost, Kafka           500     476       0.52     5.00       8.00      40.0     0.50       100             100
 
-floor                                            value  must be
-discarding sink against pg_recvlogical, backlog      –    ≥ 0.7  not measured
-CPU per event into Kafka, backlog                 5.00  ≤ 12 µs            ok
-peak RSS, one large transaction                      –  ≤ 80 MB  not measured
-latency p99                                          –  ≤ 20 ms  not measured
+floor                                                                     value  must be
+discarding sink against pg_recvlogical, backlog                               –    ≥ 0.7  not measured
+CPU per event into Kafka, backlog                                          5.00  ≤ 12 µs            ok
+peak RSS, one large transaction                                               –  ≤ 80 MB  not measured
+latency p99                                                                   –  ≤ 20 ms  not measured
+CPU with crash protection against without, backlog                            –   ≤ 1.03  not measured
+CPU with crash protection against without, steady load                        –   ≤ 1.03  not measured
+latency p99 with crash protection against without                             –   ≤ 1.25  not measured
+slowest start after kill -9, small transactions, 100,000 records of tail      –    ≤ 2 s  not measured
+duplicates after kill -9                                                      –      ≤ 0  not measured
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)

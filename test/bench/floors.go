@@ -39,9 +39,20 @@ func checkFloors(r *Report) []Floor {
 		{Name: "CPU per event into Kafka, backlog", Limit: 12, Unit: " µs", Value: r.Walpost.CPUMicros},
 		{Name: "peak RSS, one large transaction", Limit: 80, Unit: " MB", Value: r.Walpost.BigRSSMB},
 		{Name: "latency p99", Limit: 20, Unit: " ms"},
+		{Name: "CPU with crash protection against without, backlog", Limit: 1.03},
+		{Name: "CPU with crash protection against without, steady load", Limit: 1.03},
+		{Name: "latency p99 with crash protection against without", Limit: 1.25},
+		{Name: "slowest start after kill -9, small transactions, 100,000 records of tail", Limit: 2, Unit: " s"},
+		{Name: "duplicates after kill -9", Limit: 0},
 	}
 	if r.Latency != nil {
 		floors[3].Value = &r.Latency.P99
+	}
+	if c := r.Crash; c != nil {
+		slowest, duplicates := c.slowest()
+		for i, v := range []*float64{median(c.Backlog.CPURatio), median(c.Steady.CPURatio), median(c.Steady.P99Ratio), &slowest, &duplicates} {
+			floors[4+i].Value = v
+		}
 	}
 	return floors
 }

@@ -96,7 +96,7 @@ func (r *rig) latency(ctx context.Context, duration time.Duration) (*Latency, er
 	if err := w.stop(ctx); err != nil {
 		return nil, err
 	}
-	waits, err := r.waits(ctx, topicName)
+	waits, err := r.waits(ctx, topicName, "Measured")
 	if err != nil {
 		return nil, err
 	}
@@ -179,12 +179,12 @@ func (r *rig) load(ctx context.Context, eventType string, duration time.Duration
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 const commitsSQL = `
-select event_id::text, pg_xact_commit_timestamp(xmin) from outbox_events where event_type = 'Measured'`
+select event_id::text, pg_xact_commit_timestamp(xmin) from outbox_events where event_type = $1`
 
-// waits returns the latency of each measured event in milliseconds.
-func (r *rig) waits(ctx context.Context, topicName string) ([]float64, error) {
+// waits returns the latency of each event of a type in milliseconds.
+func (r *rig) waits(ctx context.Context, topicName, eventType string) ([]float64, error) {
 	commits := make(map[string]time.Time)
-	rows, err := r.sql.Query(ctx, commitsSQL)
+	rows, err := r.sql.Query(ctx, commitsSQL, eventType)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (r *rig) read(ctx context.Context, topicName string, each func(*kgo.Record)
 		return err
 	}
 	client, err := kgo.NewClient(kgo.SeedBrokers(r.cluster.Addr()...), kgo.ConsumeTopics(topicName),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.KeepControlRecords()) // which count as offsets
 	if err != nil {
 		return err
 	}
@@ -236,10 +236,13 @@ func (r *rig) read(ctx context.Context, topicName string, each func(*kgo.Record)
 		}
 		var fault error
 		fetches.EachRecord(func(record *kgo.Record) {
+			left--
+			if record.Attrs.IsControl() {
+				return
+			}
 			if record.Attrs.TimestampType() != 1 {
 				fault = errors.New("the broker did not set append times")
 			}
-			left--
 			each(record)
 		})
 		if fault != nil {

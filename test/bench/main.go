@@ -21,9 +21,10 @@ const (
 	phaseSingle  = "single"
 	phaseBig     = "big"
 	phaseLatency = "latency"
+	phaseCrash   = "crash"
 )
 
-var phases = []string{phaseBacklog, phaseSingle, phaseBig, phaseLatency}
+var phases = []string{phaseBacklog, phaseSingle, phaseBig, phaseLatency, phaseCrash}
 
 type options struct {
 	events, single, big, warmUp, runs int
@@ -162,7 +163,13 @@ func bench(ctx context.Context, opt options, stderr io.Writer) (report *Report, 
 			return nil, fmt.Errorf("latency: %w", err)
 		}
 	}
-	report = newReport(machine, drains, latency)
+	var crash *Crash
+	if want(phaseCrash) {
+		if crash, err = r.crash(ctx); err != nil {
+			return nil, fmt.Errorf("crash: %w", err)
+		}
+	}
+	report = newReport(machine, drains, latency, crash)
 	if opt.json != "" {
 		if err := report.write(opt.json); err != nil {
 			return nil, err

@@ -17,12 +17,13 @@ type offsets struct {
 	brokers   []string
 	client    *kafka.Client
 	transport *kafka.Transport
+	widths    map[string]int // partitions of the topics that were made
 }
 
 func newOffsets(brokers []string) *offsets {
 	transport := &kafka.Transport{MetadataTTL: 5 * time.Second}
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Transport: transport, Timeout: 10 * time.Second}
-	return &offsets{brokers: brokers, client: client, transport: transport}
+	return &offsets{brokers: brokers, client: client, transport: transport, widths: map[string]int{}}
 }
 
 func (o *offsets) close() error {
@@ -31,9 +32,9 @@ func (o *offsets) close() error {
 }
 
 // count returns the records that consumers can read, of a topic that began empty
-// and has neither transactions nor compaction.
+// and has neither transactions, whose markers count too, nor compaction.
 func (o *offsets) count(ctx context.Context, name string) (int64, error) {
-	requests := make([]kafka.OffsetRequest, partitions)
+	requests := make([]kafka.OffsetRequest, o.widths[name])
 	for i := range requests {
 		requests[i] = kafka.LastOffsetOf(i)
 	}
@@ -78,6 +79,7 @@ func (o *offsets) create(ctx context.Context, spec topic.Spec) error {
 	if err := topic.Create(ctx, o.brokers, spec); err != nil {
 		return err
 	}
+	o.widths[spec.Name] = spec.Partitions
 	_, err := o.await(ctx, spec.Name, 0, nil, 10*time.Millisecond)
 	return err
 }

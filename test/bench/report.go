@@ -14,6 +14,7 @@ type Report struct {
 	Machine Machine   `json:"machine"`
 	Rows    []Row     `json:"rows"`
 	Latency *Latency  `json:"latency,omitempty"`
+	Crash   *Crash    `json:"crash,omitempty"`
 	Ratios  Ratios    `json:"ratios"`
 	Walpost Walpost   `json:"walpost"`
 	Floors  []Floor   `json:"floors"`
@@ -49,8 +50,8 @@ type Walpost struct {
 	FirstMS   *float64 `json:"first_event_ms"`
 }
 
-func newReport(m Machine, drains []Drain, latency *Latency) *Report {
-	r := &Report{At: time.Now().UTC(), Machine: m, Rows: summarize(drains), Latency: latency}
+func newReport(m Machine, drains []Drain, latency *Latency, crash *Crash) *Report {
+	r := &Report{At: time.Now().UTC(), Machine: m, Rows: summarize(drains), Latency: latency, Crash: crash}
 	r.Ratios = Ratios{
 		Discard:       median(r.row(phaseBacklog, byDiscard).Ratio),
 		Kafka:         median(r.row(phaseBacklog, byKafka).Ratio),

@@ -117,7 +117,7 @@ func (r *rig) prepare(ctx context.Context) error {
 	}
 	const first = "bench_init" // setup makes all three
 	if _, err := setup.Run(ctx, conf, setup.Options{
-		Slot: first, Publication: publication, CreateTables: true,
+		Slot: first, Publication: publication, CreateTables: true, Checkpoint: true,
 		Tables: []slot.Table{{Schema: "public", Name: "outbox_events"}},
 	}); err != nil {
 		return err

@@ -92,6 +92,11 @@ func (r *Report) print(w io.Writer) error {
 			return err
 		}
 	}
+	if r.Crash != nil {
+		if err := r.Crash.print(w); err != nil {
+			return err
+		}
+	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/walpost/walpost/internal/admin"
 	"github.com/walpost/walpost/internal/testkit/proc"
 )
 
@@ -23,14 +25,20 @@ type walpost struct {
 
 // startWalpost runs "walpost run" with its defaults from a slot into a topic.
 func (r *rig) startWalpost(ctx context.Context, slotName, topicName string) (*walpost, error) {
+	return r.startWalpostAt(ctx, r.pg.DSN(database), r.cluster.Addr(), slotName, topicName)
+}
+
+func (r *rig) startWalpostAt(ctx context.Context, dsn string, brokers []string, slotName, topicName string, more ...string) (*walpost, error) {
 	port, err := proc.ReservePort()
 	if err != nil {
 		return nil, err
 	}
 	w := &walpost{port: port, before: make(chan counters, 1)}
-	w.child, err = r.start(r.walpost, "run", "--dsn", r.pg.DSN(database), "--brokers", strings.Join(r.cluster.Addr(), ","),
+	w.child, err = r.start(r.walpost, append([]string{
+		"run", "--dsn", dsn, "--brokers", strings.Join(brokers, ","),
 		"--slot", slotName, "--publication", publication, "--topic", topicName,
-		"--admin-listen", fmt.Sprintf("127.0.0.1:%d", port.Number), "--log-level", "warn")
+		"--admin-listen", fmt.Sprintf("127.0.0.1:%d", port.Number), "--log-level", "warn",
+	}, more...)...)
 	if err != nil {
 		port.Release()
 		return nil, err
@@ -74,17 +82,30 @@ func (w *walpost) count(ctx context.Context, d *Drain) error {
 	return err
 }
 
-func (w *walpost) scrape(ctx context.Context) (counters, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", w.port.Number), nil)
+// get asks the admin port.
+func (w *walpost) get(ctx context.Context, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", w.port.Number, path), nil)
 	if err != nil {
-		return counters{}, err
+		return nil, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return counters{}, err
+		return nil, err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
+	return io.ReadAll(response.Body)
+}
+
+func (w *walpost) status(ctx context.Context) (s admin.Status, err error) {
+	text, err := w.get(ctx, "/status.json")
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(text, &s)
+}
+
+func (w *walpost) scrape(ctx context.Context) (counters, error) {
+	text, err := w.get(ctx, "/metrics")
 	if err != nil {
 		return counters{}, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -32,16 +31,16 @@ type bench struct {
 	mu         sync.Mutex
 	complaints []string
 	counts     map[string]int
-	suspects   map[string]bool // faults of the rounds that a failure points at
+	suspects   map[int]bool // numbers of the rounds that a failure points at
 }
 
 func newBench(ctx context.Context, o options) (*bench, error) {
-	b := &bench{opt: o, began: time.Now(), drawn: map[string]int{}, counts: map[string]int{}, suspects: map[string]bool{}}
+	b := &bench{opt: o, began: time.Now(), drawn: map[string]int{}, counts: map[string]int{}, suspects: map[int]bool{}}
 	var err error
 	if b.dir, err = os.MkdirTemp("", "walpost-chaos-"); err != nil {
 		return nil, err
 	}
-	b.say("seed %d, %d rounds, %d broker(s), logs in %s", o.seed, o.rounds, o.brokers, b.dir)
+	b.say("seed %d, %d broker(s), logs in %s", o.seed, o.brokers, b.dir)
 	if b.servers, err = startServers(ctx, o, b.dir, b.say); err != nil {
 		return b, err
 	}
@@ -61,8 +60,8 @@ func newBench(ctx context.Context, o options) (*bench, error) {
 	return b, nil
 }
 
-// run is all rounds.
-func (b *bench) run(ctx context.Context, deck []fault) error {
+// run is all rounds of a schedule, as often as it is to be repeated.
+func (b *bench) run(ctx context.Context, s schedule) error {
 	if err := b.first.start(); err != nil {
 		return err
 	}
@@ -73,17 +72,18 @@ func (b *bench) run(ctx context.Context, deck []fault) error {
 	defer stopSampling()
 	b.writers.start(ctx)
 	defer b.writers.stop()
-	plan := newPlan(b.opt, deck)
-	for n := 1; n <= b.opt.rounds; n++ {
-		if err := b.round(ctx, n, plan.next()); err != nil {
+	total := len(s) * b.opt.repeat
+	for n := range total {
+		if err := b.round(ctx, s[n%len(s)]); err != nil {
 			return err
 		}
-		if n%b.opt.judgeEvery == 0 || n == b.opt.rounds {
+		last := n == total-1
+		if (n+1)%b.opt.judgeEvery == 0 || last {
 			b.writers.stop()
-			if err := b.verdict(ctx, n == b.opt.rounds); err != nil {
+			if err := b.verdict(ctx, last); err != nil {
 				return err
 			}
-			if n < b.opt.rounds {
+			if !last {
 				b.writers.start(ctx)
 			}
 		}
@@ -92,21 +92,23 @@ func (b *bench) run(ctx context.Context, deck []fault) error {
 }
 
 // round breaks something, and waits until the relay has caught up.
-func (b *bench) round(ctx context.Context, n int, faults []fault) error {
-	r := round{number: n, began: time.Now()}
+func (b *bench) round(ctx context.Context, s step) error {
+	r := round{step: s, began: time.Now()}
 	var err error
 	if r.lsn, err = b.servers.walEnd(ctx); err != nil {
 		return err
 	}
-	for _, f := range faults {
-		r.faults = append(r.faults, f.name)
+	for _, f := range s.faults {
 		b.drawn[f.name]++
 	}
 	b.rounds = append(b.rounds, r)
 	b.note("%s", r)
 	group, doing := errgroup.WithContext(ctx)
-	for i, f := range faults {
-		dice := rand.New(rand.NewPCG(b.opt.seed, uint64(n)<<8|uint64(i+1)))
+	if len(s.faults) == 0 {
+		pause(ctx, 2*time.Second) // the writers go on meanwhile
+	}
+	for _, f := range s.faults {
+		dice := s.dice(b.opt.seed, f)
 		group.Go(func() error {
 			// Two faults do not begin in the same instant.
 			pause(doing, between(dice, 0, 600*time.Millisecond))
@@ -146,8 +148,8 @@ func (b *bench) caughtUp(ctx context.Context) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the slot is at %X and does not reach %X; the relay's last words:\n%s\n%s",
-				at, target, b.first.tail(25), b.second.tail(10))
+			return finding{fmt.Errorf("the slot is at %X and does not reach %X; the relay's last words:\n%s\n%s",
+				at, target, b.first.tail(25), b.second.tail(10))}
 		}
 		pause(ctx, 100*time.Millisecond)
 	}
@@ -186,12 +188,10 @@ func (b *bench) count(what string) {
 	b.mu.Unlock()
 }
 
-// suspect notes the faults of a round that a failure points at.
+// suspect notes a round that a failure points at.
 func (b *bench) suspect(r round) {
 	b.mu.Lock()
-	for _, name := range r.faults {
-		b.suspects[name] = true
-	}
+	b.suspects[r.step.number] = true
 	b.mu.Unlock()
 }
 
@@ -201,13 +201,13 @@ func (b *bench) violations() error {
 	if len(b.complaints) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d violations:\n%s", len(b.complaints), strings.Join(b.complaints, "\n"))
+	return finding{fmt.Errorf("%d violations:\n%s", len(b.complaints), strings.Join(b.complaints, "\n"))}
 }
 
 // say tells the user; note is for the log in the folder.
 func (b *bench) say(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	fmt.Fprintf(os.Stderr, "%7.1f %s\n", time.Since(b.began).Seconds(), text)
+	fmt.Fprintf(b.opt.out, "%7.1f %s\n", time.Since(b.began).Seconds(), text)
 	b.note("%s", text)
 }
 

@@ -19,5 +19,6 @@
 //
 // What a seed fixes is the schedule, not the moment at which a process is hit:
 // a failure comes with the history of the event instead of a promise that the
-// same seed fails again.
+// same seed fails again. The schedule is then run again with rounds and faults
+// left out, and the shortest one that fails is printed as a command.
 package main

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"syscall"
 	"time"
@@ -56,7 +57,7 @@ func relayTerm(ctx context.Context, b *bench, r *rand.Rand) error {
 	case <-b.first.signal(syscall.SIGTERM):
 		return nil
 	case <-time.After(25 * time.Second):
-		return errors.New("the relay does not end after SIGTERM within its drain timeout")
+		return finding{errors.New("the relay does not end after SIGTERM within its drain timeout")}
 	}
 }
 
@@ -90,6 +91,9 @@ func withSecond(ctx context.Context, b *bench, r *rand.Rand, f func() error) err
 }
 
 func relayZombie(ctx context.Context, b *bench, r *rand.Rand) error {
+	if b.opt.freeze > 0 {
+		return longZombie(ctx, b, r)
+	}
 	return withSecond(ctx, b, r, func() error {
 		pause(ctx, between(r, 0, 300*time.Millisecond))
 		b.first.signal(syscall.SIGSTOP)
@@ -115,6 +119,50 @@ func relayZombie(ctx context.Context, b *bench, r *rand.Rand) error {
 		return nil
 	})
 }
+
+// longZombie freezes an instance that has events in flight, for as long as the
+// flag says. Whatever it finds when it wakes up, it has to end by itself, and to
+// say why.
+func longZombie(ctx context.Context, b *bench, r *rand.Rand) error {
+	return withSecond(ctx, b, r, func() error {
+		for _, line := range b.lines() {
+			line.StallTo(proxy.ToServer)
+		}
+		pause(ctx, 500*time.Millisecond)
+		fenced := b.first.endedWith(fencedCode)
+		b.first.signal(syscall.SIGSTOP)
+		defer b.first.signal(syscall.SIGCONT)
+		frozen := time.Now()
+		for _, line := range b.lines() {
+			line.Resume()
+		}
+		if !takeover(ctx, b, b.opt.freeze) {
+			return finding{errors.New("nobody took over from the frozen instance")}
+		}
+		b.say("the first instance is frozen with events in flight; the second took over after %.1f s", time.Since(frozen).Seconds())
+		pause(ctx, time.Until(frozen.Add(b.opt.freeze)))
+		ended := b.first.signal(syscall.SIGCONT)
+		woken := time.Now()
+		select {
+		case <-ended:
+		case <-time.After(zombiePatience):
+			return finding{fmt.Errorf("woken up after %s, the frozen instance does not end; its last words:\n%s", b.opt.freeze, b.first.tail(20))}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if b.first.endedWith(fencedCode) == fenced {
+			return finding{fmt.Errorf("woken up after %s, the frozen instance ended with another code than %d; its last words:\n%s", b.opt.freeze, fencedCode, b.first.tail(20))}
+		}
+		b.say("woken up after %.1f s, it ended by itself with exit code %d after %.1f s", woken.Sub(frozen).Seconds(), fencedCode, time.Since(woken).Seconds())
+		b.count("zombies: ended by themselves")
+		return nil
+	})
+}
+
+const (
+	fencedCode     = 5
+	zombiePatience = 30 * time.Second
+)
 
 func relayTwo(ctx context.Context, b *bench, r *rand.Rand) error {
 	return withSecond(ctx, b, r, func() error {

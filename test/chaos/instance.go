@@ -143,6 +143,13 @@ func (i *instance) signal(s syscall.Signal) (ended <-chan struct{}) {
 	return i.ended
 }
 
+// endedWith is how often it ended with an exit code.
+func (i *instance) endedWith(code int) int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.codes[code]
+}
+
 // stop ends it, softly if it goes.
 func (i *instance) stop(ctx context.Context, s syscall.Signal) {
 	i.mu.Lock()

@@ -201,7 +201,7 @@ func (j *judge) verdict() error {
 	for _, text := range sampled(j.unbacked) {
 		fmt.Fprintf(&out, "confirmed too early: %s\n", text)
 	}
-	return errors.New(out.String())
+	return finding{errors.New(out.String())}
 }
 
 // sampled are the first ones, and the last.

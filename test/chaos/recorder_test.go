@@ -89,32 +89,3 @@ func feed(see func([]byte), data []byte) {
 		see(data[i : i+1])
 	}
 }
-
-// The same seed gives the same schedule, and no fault comes twice before each
-// has come once.
-func TestPlan(t *testing.T) {
-	t.Parallel()
-	o := options{seed: 7, brokers: 3, pairs: 0.5}
-	deck, err := chosen(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	one, two := newPlan(o, deck), newPlan(o, deck)
-	seen := map[string]bool{}
-	for range deck {
-		a, b := one.next(), two.next()
-		if len(a) != len(b) || a[0].name != b[0].name || len(a) == 2 && a[1].name != b[1].name {
-			t.Fatalf("drawn %v and %v from the same seed", a[0].name, b[0].name)
-		}
-		if len(a) == 2 && a[0].domain == a[1].domain {
-			t.Errorf("%s and %s take hold of the same thing", a[0].name, a[1].name)
-		}
-		if seen[a[0].name] {
-			t.Errorf("%s came twice", a[0].name)
-		}
-		seen[a[0].name] = true
-	}
-	if _, err := chosen(options{faults: "pg-kill,nonsense", brokers: 1}); err == nil {
-		t.Error("an unknown fault is accepted")
-	}
-}

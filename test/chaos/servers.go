@@ -60,7 +60,9 @@ func startServers(ctx context.Context, o options, dir string, log func(string, .
 		return err
 	})
 	group.Go(func() (err error) {
-		s.binary, err = build(starting, dir)
+		if s.binary = o.walpost; s.binary == "" {
+			s.binary, err = build(starting, dir)
+		}
 		return err
 	})
 	if err := group.Wait(); err != nil {
