@@ -1,11 +1,13 @@
 package debezium
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -158,7 +160,7 @@ func (t *Translator) Fits(def *slot.Definition) error {
 	for _, c := range def.Columns {
 		rel.Columns = append(rel.Columns, decoder.Column{Name: c.Name, TypeOID: c.TypeOID, TypeMod: c.TypeMod})
 	}
-	_, err := t.router.Compile(rel, router.Table{Schema: def.Schema, Name: def.Name, Columns: t.known[table]})
+	_, err := t.router.Compile(rel, describe(def.Schema, def.Name, t.known[table]))
 	return err
 }
 
@@ -168,11 +170,27 @@ func (t *Translator) Compile(ctx context.Context, rel *decoder.Relation, table i
 	if err != nil {
 		return nil, err
 	}
-	p, err := t.router.Compile(rel, router.Table{Schema: rel.Namespace, Name: rel.Name, Columns: columns})
+	p, err := t.router.Compile(rel, describe(rel.Namespace, rel.Name, columns))
 	if err != nil {
 		return nil, err
 	}
 	return &plan{t, p, uint32(table)}, nil
+}
+
+// describe puts together what the router wants to know of a table.
+func describe(schema, name string, columns []column.Info) router.Table {
+	table := router.Table{Schema: schema, Name: name, Columns: columns}
+	var key []column.Info
+	for _, c := range columns {
+		if c.KeyPlace > 0 {
+			key = append(key, c)
+		}
+	}
+	slices.SortFunc(key, func(a, b column.Info) int { return cmp.Compare(a.KeyPlace, b.KeyPlace) })
+	for _, c := range key {
+		table.Key = append(table.Key, c.Name)
+	}
+	return table
 }
 
 func (t *Translator) columns(ctx context.Context, rel *decoder.Relation, table int) ([]column.Info, error) {

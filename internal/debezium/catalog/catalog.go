@@ -112,7 +112,8 @@ func read(ctx context.Context, conn *pgx.Conn, relOID uint32) ([]column.Info, er
 	columns, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (column.Info, error) {
 		var c column.Info
 		var generated string
-		err := row.Scan(&c.Name, &c.TypeOID, &c.TypeMod, &c.NotNull, &c.Key, &c.HasDefault, &c.Default, &generated, &c.Comment)
+		err := row.Scan(&c.Name, &c.TypeOID, &c.TypeMod, &c.NotNull, &c.KeyPlace, &c.HasDefault, &c.Default, &generated, &c.Comment)
+		c.Key = c.KeyPlace > 0
 		if generated != "" {
 			c.Generated = generated[0]
 		}

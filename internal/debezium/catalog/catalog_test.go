@@ -29,7 +29,7 @@ func short(infos []column.Info) []string {
 			line += " not null"
 		}
 		if i.Key {
-			line += " key"
+			line += fmt.Sprint(" key ", i.KeyPlace)
 		}
 		if i.HasDefault {
 			line += " default " + i.Default
@@ -77,8 +77,8 @@ func TestByName(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := []string{
-				"id uuid not null key",
-				"A b text not null key default 'x'::text",
+				"id uuid not null key 1",
+				"A b text not null key 2 default 'x'::text",
 				`mood mood default 'sad'::"Other".mood -- how it is sad|new|happy`,
 				"whole whole<int4 not null",
 				"few few<whole<int4", // as Debezium, which looks at one domain only
@@ -94,7 +94,7 @@ func TestByName(t *testing.T) {
 				t.Errorf("read by OID: %v (-by name +got):\n%s", err, diff)
 			}
 			_, infos, err = catalog.ByName(t.Context(), conn, "public", "plain")
-			want = []string{"a int4", "b int4 key", "c int4 not null key", "d int4"}
+			want = []string{"a int4", "b int4 key 2", "c int4 not null key 1", "d int4"}
 			if diff := cmp.Diff(want, short(infos)); err != nil || diff != "" {
 				t.Errorf("without a primary key: %v (-want +got):\n%s", err, diff)
 			}

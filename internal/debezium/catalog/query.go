@@ -19,7 +19,7 @@ with key as (
 )
 select a.attname::text, a.atttypid, a.atttypmod,
        a.attnotnull or (t.typtype = 'd' and t.typnotnull),
-       exists (select from key where a.attnum = any(key.columns)),
+       coalesce((select array_position(key.columns::int2[], a.attnum) from key), 0),
        d.oid is not null,
        coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), ''),
        a.attgenerated::text,

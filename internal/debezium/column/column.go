@@ -25,6 +25,7 @@ type Info struct {
 	TypeMod    int32
 	NotNull    bool // of the column, or of its domain
 	Key        bool // part of the primary key
+	KeyPlace   int  // its place in it, from 1; 0: not known, or no part
 	HasDefault bool
 	Default    string // pg_get_expr of the default; empty when there is none
 	// Generated is pg_attribute.attgenerated: 's', 'v', or 0. The expression is
