@@ -213,7 +213,7 @@ func (s *Stream) begin(ctx context.Context, info *Info) error {
 			Way:  "make all hosts of the DSN lead to one cluster, and its primary",
 		}
 	}
-	if err := s.opt.Known.check(ctx, s.conn, id); err != nil {
+	if err := s.opt.Known.check(id, s.timelineFile(ctx, id)); err != nil {
 		return err
 	}
 	if err := s.remember(ctx, id); err != nil {
@@ -242,6 +242,14 @@ func (s *Stream) begin(ctx context.Context, info *Info) error {
 	return nil
 }
 
+// timelineFile asks for the history file of the server's timeline.
+func (s *Stream) timelineFile(ctx context.Context, id pglogrepl.IdentifySystemResult) func() (string, error) {
+	return func() (string, error) {
+		file, err := pglogrepl.TimelineHistory(ctx, s.conn, id.Timeline)
+		return string(file.Content), err
+	}
+}
+
 // remember starts at the remembered position where that is newer than the
 // slot's and belongs to the same history.
 func (s *Stream) remember(ctx context.Context, id pglogrepl.IdentifySystemResult) error {
@@ -249,7 +257,7 @@ func (s *Stream) remember(ctx context.Context, id pglogrepl.IdentifySystemResult
 	if r.SystemID == "" || r.LSN <= s.confirmed {
 		return nil
 	}
-	err := r.check(ctx, s.conn, id)
+	err := r.check(id, s.timelineFile(ctx, id))
 	if foreign := (*Error)(nil); errors.As(err, &foreign) {
 		s.log.Warn("the checkpoint is not of this server's history; the slot's position is used",
 			zap.Stringer("checkpoint_lsn", r.LSN), zap.Stringer("slot_lsn", s.confirmed), zap.Error(err))

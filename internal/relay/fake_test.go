@@ -20,6 +20,7 @@ import (
 // server is a scripted PostgreSQL: a log of transactions that any number of
 // sessions read, and a recorder of what they confirm.
 type server struct {
+	known    slot.History // as the last session was opened with
 	t        *testing.T
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced at every change
@@ -113,6 +114,7 @@ func (s *server) open(_ context.Context, known, _ slot.History, _ *slot.Publishe
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opened++
+	s.known = known
 	defer s.notify()
 	if s.openErr != nil {
 		return nil, s.openErr

@@ -30,6 +30,7 @@ type pump struct {
 	plans    map[*decoder.Relation]route.Plan // nil plan: not an outbox table
 	record   sink.Record
 	last     position
+	reach    pglogrepl.LSN // the newest position that something submitted belongs to
 	nextBeat time.Time
 	blocked  atomic.Bool // in Submit or holding: the stream is not read
 	open     atomic.Bool // a transaction is being received
@@ -214,6 +215,7 @@ func (p *pump) commit(c *decoder.Change) {
 	case p.last.tx != 0 && t.CommitLSN == p.last.commit:
 		failpoint.Hit("relay.before-seal")
 		p.relay.opt.Metrics.TransactionEvents(int(p.last.ordinal))
+		p.reach = max(p.reach, t.EndLSN)
 		if p.relay.tracker.Seal(p.last.tx, t.EndLSN) {
 			p.relay.confirm()
 		}
@@ -310,6 +312,7 @@ func (p *pump) submit(delivery context.Context, commit pglogrepl.LSN, committed 
 		return err
 	}
 	p.last.ordinal = ordinal
+	p.reach = max(p.reach, commit)
 	failpoint.Hit("relay.in-transaction")
 	p.relay.received.Add(1)
 	p.relay.opt.Metrics.EventReceived(1)

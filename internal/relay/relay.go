@@ -380,6 +380,7 @@ func (r *Relay) known() slot.History {
 	h := r.status.history()
 	if h.SystemID != "" {
 		h.LSN = r.tracker.Mark()
+		h.Reach = r.pump.reach
 	}
 	return h
 }

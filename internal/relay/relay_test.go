@@ -336,3 +336,29 @@ func TestLostStreamInAPartIsNotACleanStop(t *testing.T) {
 		t.Errorf("got %v, want ErrDrainIncomplete", err)
 	}
 }
+
+// TestR6InFlightBelongsToTheServersHistory: a server that does not have the WAL
+// of what is in flight, as after a failover, must not be streamed from: its own
+// transactions at those positions would be taken for those in flight.
+func TestR6InFlightBelongsToTheServersHistory(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.start()
+	_, first := b.commit(row{"1", "a", "one"})
+	b.awaitRecords(1)
+	b.kafka.ack(0)
+	b.awaitConfirmed(first)
+	_, second := b.commit(row{"2", "a", "two"})
+	b.begin(row{"3", "a", "three"})
+	b.awaitRecords(3)
+	b.mu.Lock()
+	commit := b.lsn - 8 // of what was received in part
+	b.mu.Unlock()
+	b.cut()
+	b.await("second session", func() bool { return b.sessions() == 2 })
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.known.LSN != first || b.known.Reach != commit || commit <= second {
+		t.Errorf("opened with %s and %s, want %s and %s", b.known.LSN, b.known.Reach, first, commit)
+	}
+}

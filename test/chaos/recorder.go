@@ -141,7 +141,7 @@ type session struct {
 	streaming   bool
 	start       uint64
 	flush       uint64 // the newest that was not zero
-	highest     uint64 // the highest position that the server has given in here
+	highest     uint64 // the highest position that the server has given in here, also as the end of its WAL
 }
 
 func (s *session) end() {
@@ -286,6 +286,8 @@ func (s *session) fromServer() func([]byte) {
 				return
 			}
 			switch {
+			case kind == 'D':
+				s.identified(body)
 			case kind == 'W':
 				s.copyBoth()
 			case kind == 'd' && len(body) >= 18 && body[0] == 'k':
@@ -295,6 +297,36 @@ func (s *session) fromServer() func([]byte) {
 			}
 		}
 	}
+}
+
+// identified takes the end of the WAL from the answer to IDENTIFY_SYSTEM (system
+// identifier, timeline, position, database): whoever knows positions from before
+// has to compare them with it, and may then name those below it.
+func (s *session) identified(row []byte) {
+	var columns []string
+	if len(row) < 2 {
+		return
+	}
+	n := int(binary.BigEndian.Uint16(row))
+	for row = row[2:]; n > 0 && len(row) >= 4; n-- {
+		size := int32(binary.BigEndian.Uint32(row))
+		row = row[4:]
+		if size < 0 || int(size) > len(row) {
+			size = 0
+		}
+		columns = append(columns, string(row[:size]))
+		row = row[size:]
+	}
+	if len(columns) != 4 {
+		return
+	}
+	at, err := pglogrepl.ParseLSN(columns[2])
+	if err != nil {
+		return
+	}
+	s.recorder.mu.Lock()
+	s.highest = max(s.highest, uint64(at))
+	s.recorder.mu.Unlock()
 }
 
 func (s *session) isReplication() bool {
