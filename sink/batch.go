@@ -74,10 +74,15 @@ type batch struct {
 	runs     []Ack
 }
 
-// reset forgets the last request's bytes.
-func (e *encoder) reset() {
+// reset forgets the last request's bytes and makes room for about size: growing
+// piece by piece would leave as much behind again.
+func (e *encoder) reset(size int) {
 	if cap(e.buf) > 8<<20 {
 		e.buf = nil // one huge record should not hold memory for ever
+	}
+	if cap(e.buf) < size {
+		const step = 64 << 10
+		e.buf = make([]byte, 0, (size+step-1)/step*step)
 	}
 	e.buf = e.buf[:0]
 	if e.scratch.Cap() > 8<<20 {

@@ -84,7 +84,7 @@ func TestI8BatchReadBack(t *testing.T) {
 					records[i] = randomRecord(random, i)
 				}
 				q := queued(records)
-				e.reset()
+				e.reset(0)
 				p, seq := producer{true, random.Int64(), int16(random.IntN(100))}, int32(random.Uint32()>>1)
 				b, err := e.encode(q.first(), len(records), 1<<30, "t", p, seq, nil)
 				if err != nil || b.n != len(records) || b.body != q.bytes {
@@ -94,7 +94,7 @@ func TestI8BatchReadBack(t *testing.T) {
 				checkWithKmsg(t, set[4:], records, p, seq)
 				checkWithKafkaGo(t, set, records)
 
-				again.reset()
+				again.reset(0)
 				_, _ = again.encode(q.first(), 1, 10, "other", p, 3, nil) // not at the same place
 				b2, err := again.encode(q.first(), len(records), 1<<30, "t", p, seq, nil)
 				if err != nil || !bytes.Equal(set, again.buf[b2.from:b2.to]) {
@@ -191,7 +191,7 @@ func TestBatchLimits(t *testing.T) {
 		{10, batchHeader + 3*one, 3},
 		{10, batchHeader + 4*one - 1, 3},
 	} {
-		e.reset()
+		e.reset(0)
 		b, err := e.encode(q.first(), c.count, c.limit, "t", producer{}, 0, nil)
 		if err != nil || b.n != c.want {
 			t.Errorf("encode(count %d, limit %d) took %d records, want %d (%v)", c.count, c.limit, b.n, c.want, err)

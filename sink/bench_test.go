@@ -91,7 +91,7 @@ func BenchmarkEncode(b *testing.B) {
 			var runs []Ack
 			b.ReportAllocs()
 			for range b.N {
-				e.reset()
+				e.reset(0)
 				batch, err := e.encode(q.first(), len(records), 1<<30, "t", producer{}, 0, runs)
 				if err != nil {
 					b.Fatal(err)

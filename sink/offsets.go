@@ -2,10 +2,12 @@ package sink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"go.uber.org/zap"
 )
 
 // Since says where in a partition to begin to look for what somebody else has
@@ -34,7 +36,13 @@ func (k *Kafka) OffsetsSince(ctx context.Context, s Since) (map[Partition]int64,
 			return err
 		}
 		for _, topic := range metadata.Topics {
-			if topic.Internal || topic.Error != nil || !s.Topics(topic.Name) {
+			switch {
+			case topic.Internal || !s.Topics(topic.Name):
+				continue
+			case topic.Error != nil && classify(topic.Error).class == Passing:
+				return fmt.Errorf("%s: %w", topic.Name, topic.Error) // to leave it out would be to repeat what is there
+			case topic.Error != nil:
+				k.log.Warn("topic not looked at: what is there may come twice", zap.String("topic", topic.Name), zap.Error(topic.Error))
 				continue
 			}
 			for _, p := range topic.Partitions {
@@ -83,7 +91,7 @@ func (t *tail) offsets(ctx context.Context, requests map[string][]kafka.OffsetRe
 				switch {
 				case o.Error == nil:
 					each(Partition{name, int32(o.Partition)}, o)
-				case classify(o.Error).class == Passing:
+				case classify(o.Error).class == Passing, errors.Is(o.Error, kafka.Unknown): // a leader that does not answer
 					return fmt.Errorf("%s/%d: %w", name, o.Partition, o.Error)
 				}
 			}

@@ -1,13 +1,18 @@
 package sink
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
 	"github.com/segmentio/kafka-go/sasl/scram"
+
+	"github.com/walpost/walpost/internal/socket"
 )
 
 // Security of the connections to the brokers.
@@ -40,5 +45,22 @@ func (s *Security) mechanism() (sasl.Mechanism, error) {
 		return scram.Mechanism(scram.SHA512, s.Username, s.Password)
 	default:
 		return nil, fmt.Errorf("SASL mechanism %q: want PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", s.Mechanism)
+	}
+}
+
+// dialTimeout is for one address. The library tries several in one go.
+const dialTimeout = 3 * time.Second
+
+// dialer wraps what it dials: a request is one small write and one small read.
+func dialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return socket.Wrap(conn), nil
 	}
 }

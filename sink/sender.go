@@ -41,7 +41,7 @@ func (k *Kafka) send(ctx context.Context, b *broker, troubled bool) error {
 	if err != nil {
 		return err
 	}
-	s := sender{kafka: k, enc: enc}
+	s := sender{kafka: k, enc: enc, answers: make(map[*lane]*produce.ResponsePartition), index: make(map[string]int)}
 	for {
 		if !s.take(b, troubled) {
 			return nil
@@ -62,9 +62,16 @@ type sender struct {
 	enc     *encoder
 	lanes   []*lane
 	counts  []int // records that each had when it was taken
+	size    int   // of the request, about
 	batches []batch
 	acks    []Ack
-	req     *rawproduce.Request // nil: the last one may still be read
+	answers map[*lane]*produce.ResponsePartition
+
+	// The request and what it refers to: enc.buf through readers. After a request
+	// that was given up they are left to the library, see produce.
+	req     *rawproduce.Request
+	readers []bytes.Reader
+	index   map[string]int // of topics in the request
 }
 
 // take waits for lanes and takes as many as fit a request. It reports false
@@ -85,15 +92,16 @@ func (s *sender) take(b *broker, troubled bool) bool {
 		if k.closed {
 			return false
 		}
-		size, taken := 0, 0
+		s.size = 0
+		taken := 0
 		for _, l := range *list {
 			estimate := l.estimate(k.opt.MaxBatchBytes)
-			if size > 0 && size+estimate > k.opt.MaxRequestBytes {
+			if s.size > 0 && s.size+estimate > k.opt.MaxRequestBytes {
 				break
 			}
 			taken++
 			if s.accept(b, l, troubled) {
-				size += estimate
+				s.size += estimate
 			}
 		}
 		rest := copy(*list, (*list)[taken:])
@@ -104,7 +112,7 @@ func (s *sender) take(b *broker, troubled bool) bool {
 		}
 		if !troubled {
 			b.underWay++
-			b.cut = rest > 0 || size >= k.opt.MaxBatchBytes
+			b.cut = rest > 0 || s.size >= k.opt.MaxBatchBytes
 			if rest > 0 && b.open() {
 				cond.Signal()
 			}
@@ -195,7 +203,7 @@ func (s *sender) produce(ctx context.Context) error {
 		}
 		// A connection of the library may still be reading the request that it
 		// has given up: it keeps these bytes, we take new ones.
-		s.enc.buf, s.req = nil, nil
+		s.enc.buf, s.req, s.readers = nil, nil, nil
 		if v.class == Fenced {
 			fatal = failure("", -1, v, err.Error())
 		}
@@ -215,7 +223,7 @@ func (s *sender) produce(ctx context.Context) error {
 // lane was taken, and those do not change.
 func (s *sender) encode() error {
 	k := s.kafka
-	s.enc.reset()
+	s.enc.reset(s.size)
 	s.batches = s.batches[:0]
 	for i, l := range s.lanes {
 		k.mu.Lock()
@@ -249,19 +257,29 @@ func (s *sender) fill() {
 	}
 	s.req.Acks = -1 // all in-sync replicas
 	s.req.Timeout = int32(s.kafka.opt.RequestTimeout * 4 / 5 / time.Millisecond)
+	if cap(s.readers) < len(s.lanes) {
+		s.readers = make([]bytes.Reader, len(s.lanes))
+	}
+	s.readers = s.readers[:len(s.lanes)]
+	clear(s.index)
 	topics := s.req.Topics[:0]
-	index := make(map[string]int, 8)
 	for i, l := range s.lanes {
 		b := &s.batches[i]
-		at, ok := index[l.topic.name]
+		at, ok := s.index[l.topic.name]
 		if !ok {
 			at = len(topics)
-			index[l.topic.name] = at
-			topics = append(topics, rawproduce.RequestTopic{Topic: l.topic.name})
+			s.index[l.topic.name] = at
+			if at < cap(topics) { // the room for its partitions is used again
+				topics = topics[:at+1]
+				topics[at].Topic, topics[at].Partitions = l.topic.name, topics[at].Partitions[:0]
+			} else {
+				topics = append(topics, rawproduce.RequestTopic{Topic: l.topic.name})
+			}
 		}
+		s.readers[i].Reset(s.enc.buf[b.from:b.to])
 		topics[at].Partitions = append(topics[at].Partitions, rawproduce.RequestPartition{
 			Partition: l.partition,
-			RecordSet: protocol.RawRecordSet{Reader: bytes.NewReader(s.enc.buf[b.from:b.to])},
+			RecordSet: protocol.RawRecordSet{Reader: &s.readers[i]},
 		})
 	}
 	s.req.Topics = topics
@@ -272,19 +290,19 @@ var errNoAnswer = errors.New("the broker's answer does not mention the partition
 // settle reads the broker's answer, partition by partition, in any order.
 func (s *sender) settle(resp *produce.Response) (fatal error) {
 	k := s.kafka
-	answers := make(map[*lane]*produce.ResponsePartition, len(s.lanes))
+	clear(s.answers)
 	for i := range resp.Topics {
 		t := k.topics[resp.Topics[i].Topic]
 		for j := range resp.Topics[i].Partitions {
 			p := &resp.Topics[i].Partitions[j]
 			if t != nil && p.Partition >= 0 && int(p.Partition) < len(t.lanes) {
-				answers[t.lanes[p.Partition]] = p
+				s.answers[t.lanes[p.Partition]] = p
 			}
 		}
 	}
 	for i, l := range s.lanes {
 		b := &s.batches[i]
-		p := answers[l]
+		p := s.answers[l]
 		switch {
 		case p == nil:
 			k.failed(l, b, verdict{class: Passing, reason: "no_answer", unknown: true, refresh: true}, errNoAnswer.Error(), -1)

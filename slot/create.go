@@ -81,6 +81,9 @@ type CreateOptions struct {
 	Failover bool
 	// Wait bounds how long open transactions are waited for. Default 30 s.
 	Wait time.Duration
+	// Patient says that whoever calls will try again: to have waited in vain is
+	// then an ErrInUse.
+	Patient bool
 }
 
 const setTimeoutsSQL = `select set_config('lock_timeout', $1, false), set_config('statement_timeout', $1, false)`
@@ -115,7 +118,10 @@ func Create(ctx context.Context, conn *pgx.Conn, opt CreateOptions) (pglogrepl.L
 	}
 	var lsn string
 	if err := conn.QueryRow(ctx, CreateSQL(opt.Name, opt.Failover, version)).Scan(&lsn); err != nil {
-		return 0, createFailed(ctx, conn, opt, err)
+		if err = createFailed(ctx, conn, opt, err); opt.Patient {
+			err = passes(err)
+		}
+		return 0, err
 	}
 	at, err := pglogrepl.ParseLSN(lsn)
 	if err != nil {

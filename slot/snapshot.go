@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pglogrepl"
@@ -26,6 +25,13 @@ type SnapshotOptions struct {
 	// Existing says that the slot is there and stays as it is: what it will give
 	// overlaps with the snapshot.
 	Existing bool
+	// NoSlot says that MakeSlot is not going to be called.
+	NoSlot bool
+	// Tables are those that Rows will be asked for.
+	Tables []*Definition
+	// Check looks whether a snapshot is still wanted, now that no other instance
+	// can begin or end one; nil: it is.
+	Check func(context.Context, *pgx.Conn) error
 }
 
 // Snapshot is what the database holds at one position of the WAL: the rows of
@@ -74,10 +80,22 @@ func (s *Snapshot) open(ctx context.Context) error {
 	if s.version, err = CheckServer(ctx, s.conn); err != nil {
 		return err
 	}
+	if _, err := s.conn.Exec(ctx, s.settings()); err != nil {
+		return describe("take a snapshot", err)
+	}
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
-	if err := CheckCapacity(ctx, s.conn); err != nil {
+	if s.opt.Check != nil {
+		if err := s.opt.Check(ctx, s.conn); err != nil {
+			return err
+		}
+	}
+	if err := s.checkCapacity(ctx); err != nil {
+		return err
+	}
+	files, err := s.files(ctx)
+	if err != nil {
 		return err
 	}
 	conf := pg.ReplicationConfig(s.opt.Config, s.opt.Application)
@@ -85,6 +103,9 @@ func (s *Snapshot) open(ctx context.Context) error {
 	conf.RuntimeParams["lock_timeout"] = fmt.Sprint(s.opt.Wait.Milliseconds())
 	if s.repl, err = pg.ConnectReplication(ctx, conf); err != nil {
 		return err
+	}
+	if _, err := s.repl.Exec(ctx, s.settings()).ReadAll(); err != nil {
+		return describe("take a snapshot", err)
 	}
 	id, err := pglogrepl.IdentifySystem(ctx, s.repl)
 	if err != nil {
@@ -95,7 +116,7 @@ func (s *Snapshot) open(ctx context.Context) error {
 		Temporary: true, SnapshotAction: "EXPORT_SNAPSHOT", Mode: pglogrepl.LogicalReplication,
 	})
 	if err != nil {
-		return createFailed(ctx, s.conn, CreateOptions{Name: s.temporary, Wait: s.opt.Wait}, err)
+		return passes(createFailed(ctx, s.conn, CreateOptions{Name: s.temporary, Wait: s.opt.Wait}, err))
 	}
 	lsn, err := pglogrepl.ParseLSN(created.ConsistentPoint)
 	if err != nil {
@@ -107,10 +128,25 @@ func (s *Snapshot) open(ctx context.Context) error {
 		"set statement_timeout = 0",
 		"begin isolation level repeatable read read only",
 		"set transaction snapshot " + pg.QuoteLiteral(created.SnapshotName),
+		s.lockTables(),
 	} {
-		if _, err := s.conn.Exec(ctx, statement); err != nil {
-			return describe("take a snapshot", err)
+		if statement == "" {
+			continue
 		}
+		if _, err := s.conn.Exec(ctx, statement); err != nil {
+			return s.denied(describe("take a snapshot", err))
+		}
+	}
+	for _, def := range s.opt.Tables {
+		// What cannot be read is found before anything is published.
+		if _, err := s.conn.Exec(ctx, selectRows(def, nil)+" limit 0"); err != nil {
+			return s.denied(describe("read "+def.String(), err))
+		}
+	}
+	if now, err := s.files(ctx); err != nil {
+		return err
+	} else if now != files {
+		return &Error{Kind: ErrInUse, Text: "a table was rewritten while the snapshot was taken", Way: "it is taken again"}
 	}
 	if err := s.conn.QueryRow(ctx, "select now()").Scan(&s.taken); err != nil {
 		return describe("take a snapshot", err)
@@ -135,6 +171,9 @@ func (s *Snapshot) lock(ctx context.Context) error {
 	if info.Exists && !s.opt.Existing {
 		return &Error{Kind: ErrInUse, Text: "slot " + quote(s.opt.Slot) + " was made by another instance", Way: "this one waits for it"}
 	}
+	if info.Exists && info.Active {
+		return &Error{Kind: ErrInUse, Text: "slot " + quote(s.opt.Slot) + " is in use", Way: "this one waits for it"}
+	}
 	if info.ConfirmedFlushLSN != nil {
 		s.confirmed = *info.ConfirmedFlushLSN
 	}
@@ -156,25 +195,18 @@ func (s *Snapshot) History() History { return s.history }
 // Taken is the server's clock when the snapshot was taken.
 func (s *Snapshot) Taken() time.Time { return s.taken }
 
-const primaryKeySQL = `
-select a.attname::text
-  from pg_index i cross join lateral unnest(i.indkey::int2[]) with ordinality as k (attnum, place)
-  join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum
- where i.indrelid = $1::bigint::oid and i.indisprimary
- order by k.place`
-
-// Rows reads a table, in the order of its primary key where there is one, and
-// hands each row to each: the columns of def, in their order, as the type's
-// output function prints them, nil for NULL. They are valid until each returns.
-// An error of each ends it. Memory does not grow with the table.
+// Rows reads a table and hands each row to each: the columns of def, in their
+// order, as the type's output function prints them, nil for NULL. They are valid
+// until each returns. An error of each ends it. Memory does not grow with the
+// table.
+//
+// The order is as near to that in which the rows were written as the table can
+// tell: by the column that a sequence fills; else by the primary key, unless that
+// is a UUID, which says nothing; else as they lie in the table.
 func (s *Snapshot) Rows(ctx context.Context, def *Definition, each func(row [][]byte) error) error {
-	rows, err := s.conn.Query(ctx, primaryKeySQL, int64(def.OID))
-	if err != nil {
-		return describe("look up the primary key of "+def.String(), err)
-	}
-	key, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return describe("look up the primary key of "+def.String(), err)
+	var key []string
+	if err := s.conn.QueryRow(ctx, orderSQL, int64(def.OID)).Scan(&key); err != nil {
+		return describe("look up the order of "+def.String(), err)
 	}
 	statement := selectRows(def, key)
 	reader := s.conn.PgConn().ExecParams(ctx, statement, nil, nil, nil, nil)
@@ -189,25 +221,6 @@ func (s *Snapshot) Rows(ctx context.Context, def *Definition, each func(row [][]
 		return describe("read "+def.String(), err)
 	}
 	return nil
-}
-
-func selectRows(def *Definition, key []string) string {
-	columns := make([]string, len(def.Columns))
-	for i, c := range def.Columns {
-		columns[i] = pg.QuoteIdent(c.Name)
-	}
-	only := "only "
-	if def.Partitioned {
-		only = ""
-	}
-	statement := "select " + strings.Join(columns, ", ") + " from " + only + def.quoted()
-	if len(key) == 0 {
-		return statement
-	}
-	for i := range key {
-		key[i] = pg.QuoteIdent(key[i])
-	}
-	return statement + " order by " + strings.Join(key, ", ")
 }
 
 // MakeSlot makes the permanent slot at the snapshot's position, unless it is
@@ -232,6 +245,8 @@ func (s *Snapshot) MakeSlot(ctx context.Context) error {
 	}
 	alter := "ALTER_REPLICATION_SLOT " + pg.QuoteIdent(s.opt.Slot) + " ( FAILOVER true )"
 	if _, err := s.repl.Exec(ctx, alter).ReadAll(); err != nil {
+		// Another attempt would take it for a slot that is as it should be.
+		_, _ = s.repl.Exec(ctx, "select pg_drop_replication_slot("+pg.QuoteLiteral(s.opt.Slot)+")").ReadAll()
 		return describe(doing+": failover", err)
 	}
 	return nil

@@ -63,6 +63,9 @@ func (s *Stream) sendStatus(asked bool) error {
 	// asked for a reply, it shows that it is there.
 	silent := time.Since(s.lastSeen) > s.opt.StatusInterval
 	s.mu.Unlock()
+	if s.opt.Unmoved {
+		flush = s.slotAt
+	}
 	if err := s.write(statusUpdate(write, flush, silent)); err != nil {
 		return err
 	}

@@ -41,6 +41,9 @@ type StreamOptions struct {
 	Expected *Published
 	// Fits says at the first start whether a table's columns make an event.
 	Fits func(*Definition) error
+	// Unmoved leaves the slot where it is: nothing is confirmed, wherever the
+	// stream starts.
+	Unmoved bool
 	// Messages asks for logical messages too (pg_logical_emit_message).
 	Messages bool
 	// StatusInterval bounds the time between two status updates; it is lowered
@@ -72,6 +75,7 @@ type Stream struct {
 	start   pglogrepl.LSN
 	tables  *Published
 	walEnd  pglogrepl.LSN
+	slotAt  pglogrepl.LSN // its position when the stream began
 
 	moved  chan struct{} // the confirmable position moved
 	asked  chan struct{} // the server wants an answer now
@@ -289,6 +293,7 @@ func (s *Stream) settle(ctx context.Context, side *pgx.Conn) error {
 	if err != nil {
 		return fmt.Errorf("read the slot's position: %w", err)
 	}
+	s.slotAt = now
 	if now > s.start {
 		s.start, s.received, s.confirmed, s.flushed = now, now, now, now
 		s.history.LSN = now

@@ -20,7 +20,7 @@ var mayImport = map[string][]string{
 	"decoder":            {},
 	"checkpoint":         {"internal/pg", "internal/failpoint"},
 	"slot":               {"internal/pg", "internal/failpoint"},
-	"sink":               {"internal/retry", "internal/failpoint"},
+	"sink":               {"internal/retry", "internal/failpoint", "internal/socket"},
 	"sink/sinktest":      {"sink"},
 	"internal/event":     {"decoder"},
 	"internal/route":     {"decoder", "internal/event", "sink"},
@@ -33,7 +33,8 @@ var mayImport = map[string][]string{
 	"internal/logging":   {},
 	"internal/retry":     {},
 	"internal/failpoint": {},
-	"internal/pg":        {},
+	"internal/pg":        {"internal/socket"},
+	"internal/socket":    {},
 	"internal/wire": {
 		"decoder", "checkpoint",
 		"slot", "sink", "internal/relay", "internal/event", "internal/route", "internal/pg",
@@ -57,7 +58,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/debezium/start": {"slot", "internal/pg", "internal/debezium/connector", "internal/debezium/javaregex"},
 	"internal/debezium/takeover": {
-		"slot", "sink", "checkpoint", "internal/pg", "internal/setup",
+		"slot", "sink", "checkpoint", "internal/pg", "internal/retry", "internal/setup",
 		"internal/debezium/connector", "internal/debezium/offsets", "internal/debezium/start",
 	},
 }

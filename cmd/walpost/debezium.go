@@ -17,11 +17,11 @@ import (
 func newDebeziumCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "debezium",
-		Short: "Explain and convert a Debezium connector's configuration",
+		Short: "Explain and convert a Debezium connector's configuration, take its slot over",
 		Args:  noCommand,
 		RunE:  showHelp,
 	}
-	cmd.AddCommand(newExplainCommand(a), newConvertCommand(a))
+	cmd.AddCommand(newExplainCommand(a), newConvertCommand(a), newTakeoverCommand(a))
 	return cmd
 }
 

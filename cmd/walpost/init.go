@@ -70,6 +70,9 @@ func (a *app) init(cmd *cobra.Command, f initFlags) error {
 	if err != nil {
 		return &cli.Exit{Code: cli.Usage, Err: err}
 	}
+	if err := a.fitsConnector(cfg, f); err != nil {
+		return err
+	}
 	opt := setup.Options{
 		Slot: cfg.Postgres.Slot, Publication: cfg.Postgres.Publication, Tables: wire.SlotTables(cfg.Postgres.Tables),
 		CreateTables: f.createTable, Payload: f.payload, Failover: f.failover, Wait: f.wait, CheckTable: wire.Fits(mapper), Checkpoint: f.checkpoint,
@@ -81,6 +84,11 @@ func (a *app) init(cmd *cobra.Command, f initFlags) error {
 	conn, err := pg.ParseDSN(cfg.Postgres.DSN)
 	if err != nil {
 		return setupExit(err)
+	}
+	if a.connector != nil {
+		if err := a.connectorSetup(cmd.Context(), cfg, &opt); err != nil {
+			return setupExit(err)
+		}
 	}
 	result, err := setup.Run(cmd.Context(), conn, opt)
 	if err != nil {
@@ -133,7 +141,7 @@ func (a *app) printSetup(result *setup.Result, next string) error {
 func followUp(cmd *cobra.Command, cfg *config.Config) string {
 	var b strings.Builder
 	b.WriteString("walpost run")
-	for _, name := range []string{config.FileFlag, "slot", "publication"} {
+	for _, name := range []string{config.FileFlag, "debezium", "worker", "slot", "publication"} {
 		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed {
 			b.WriteString(" --" + name + " " + shellQuote(flag.Value.String()))
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -49,7 +50,7 @@ found problems, 4 needs a decision, 5 another instance took over.`,
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.SetUsageTemplate(usageTemplate)
+	root.SetUsageFunc(usage)
 	root.CompletionOptions.HiddenDefaultCmd = true
 
 	flags := root.PersistentFlags()
@@ -154,24 +155,32 @@ func (c *choice) String() string { return *c.at }
 // Type is the placeholder in help texts.
 func (c *choice) Type() string { return strings.Join(c.values, "|") }
 
-// usageTemplate is cobra's, shortened, with the global flags last.
-const usageTemplate = `Usage:
-  {{if .HasAvailableSubCommands}}{{.CommandPath}} [command]{{else}}{{.UseLine}}{{end}}
-{{- if .HasAvailableSubCommands}}
-
-Commands:
-{{- range .Commands}}{{if or .IsAvailableCommand (eq .Name "help")}}
-  {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}{{end}}
-{{- if .HasExample}}
-
-Examples:
-{{.Example}}{{end}}
-{{- if .HasAvailableLocalFlags}}
-
-Flags [environment]:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
-{{- if .HasAvailableInheritedFlags}}
-
-Global flags [environment]:
-{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
-`
+// usage is cobra's, shortened, with the global flags last. It is no template:
+// with one in the program, the linker has to keep every exported method of every
+// type, an eighth of the binary.
+func usage(c *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("Usage:\n  ")
+	if c.HasAvailableSubCommands() {
+		b.WriteString(c.CommandPath() + " [command]\n\nCommands:")
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() || sub.Name() == "help" {
+				fmt.Fprintf(&b, "\n  %-*s  %s", sub.NamePadding(), sub.Name(), sub.Short)
+			}
+		}
+	} else {
+		b.WriteString(c.UseLine())
+	}
+	if c.HasExample() {
+		b.WriteString("\n\nExamples:\n" + c.Example)
+	}
+	if c.HasAvailableLocalFlags() {
+		b.WriteString("\n\nFlags [environment]:\n" + strings.TrimRightFunc(c.LocalFlags().FlagUsages(), unicode.IsSpace))
+	}
+	if c.HasAvailableInheritedFlags() {
+		b.WriteString("\n\nGlobal flags [environment]:\n" + strings.TrimRightFunc(c.InheritedFlags().FlagUsages(), unicode.IsSpace))
+	}
+	b.WriteString("\n")
+	_, err := c.OutOrStderr().Write([]byte(b.String()))
+	return err
+}

@@ -46,13 +46,18 @@ func (a *app) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	return a.relay(cmd.Context(), cfg)
+}
+
+// relay relays until a signal comes.
+func (a *app) relay(ctx context.Context, cfg *config.Config) error {
 	log, err := a.logger(cfg)
 	if err != nil {
 		return &cli.Exit{Code: cli.Usage, Err: err}
 	}
 	info, _ := debug.ReadBuildInfo()
 	built := newVersionInfo(info, version, revision)
-	intake, hard, stop := signals(cmd.Context(), log)
+	intake, hard, stop := signals(ctx, log)
 	defer stop()
 	translation, err := a.translation(intake, cfg, log)
 	if errors.Is(err, wire.ErrStopped) {
@@ -72,6 +77,7 @@ func (a *app) run(cmd *cobra.Command) error {
 	err = instance.Run(intake, hard)
 	switch {
 	case err == nil:
+		a.dropOnStop(ctx, cfg, log)
 		log.Info("stopped")
 		return nil
 	case isSetup(err):

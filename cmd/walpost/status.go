@@ -11,7 +11,6 @@ import (
 	"github.com/walpost/walpost/internal/cli"
 	"github.com/walpost/walpost/internal/config"
 	"github.com/walpost/walpost/internal/pg"
-	"github.com/walpost/walpost/internal/wire"
 	"github.com/walpost/walpost/slot"
 )
 
@@ -50,7 +49,7 @@ func (a *app) status(cmd *cobra.Command) error {
 	if err != nil {
 		return setupExit(err)
 	}
-	s, err := lookAt(cmd.Context(), conn, cfg)
+	s, err := a.lookAt(cmd.Context(), conn, cfg)
 	if err != nil {
 		return setupExit(err)
 	}
@@ -81,7 +80,7 @@ type statusView struct {
 }
 
 // lookAt asks PostgreSQL. Its error means that there was no answer.
-func lookAt(ctx context.Context, cfg *pgx.ConnConfig, c *config.Config) (*statusView, error) {
+func (a *app) lookAt(ctx context.Context, cfg *pgx.ConnConfig, c *config.Config) (*statusView, error) {
 	conn, err := pg.Connect(ctx, cfg, "walpost/"+c.Postgres.Slot+"/status")
 	if err != nil {
 		return nil, err
@@ -93,7 +92,10 @@ func lookAt(ctx context.Context, cfg *pgx.ConnConfig, c *config.Config) (*status
 	}
 	s.at = s.info.ServerTime.UTC()
 	s.slotErr = slot.CheckSlot(s.info, cfg.Database)
-	s.published, err = slot.CheckPublication(ctx, conn, c.Postgres.Publication, wire.SlotTables(c.Postgres.Tables))
+	tables, err := a.tables(ctx, conn, c)
+	if err == nil {
+		s.published, err = slot.CheckPublication(ctx, conn, c.Postgres.Publication, tables)
+	}
 	if _, definite := errors.AsType[*slot.Error](err); err != nil && !definite {
 		return nil, err
 	}

@@ -117,14 +117,23 @@ func (l *loader) readForeign() {
 			l.errs = append(l.errs, list...)
 			return
 		}
-		bad := &Error{Text: err.Error()}
-		if hint, ok := errors.AsType[interface {
+		faults := []error{err}
+		if list, ok := errors.AsType[interface {
 			error
-			Hint() string
+			Errors() []error
 		}](err); ok {
-			bad.Way = hint.Hint()
+			faults = list.Errors()
 		}
-		l.errs = append(l.errs, bad)
+		for _, fault := range faults {
+			bad := &Error{Text: fault.Error()}
+			if hint, ok := errors.AsType[interface {
+				error
+				Hint() string
+			}](fault); ok {
+				bad.Way = hint.Hint()
+			}
+			l.errs = append(l.errs, bad)
+		}
 		return
 	}
 	l.foreign = make(map[string]Value, len(values))

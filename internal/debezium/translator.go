@@ -37,6 +37,7 @@ type Options struct {
 	Spec        *connector.Spec
 	Slot        string
 	Tables      []slot.Table // instead of what the connector's lists select
+	Look        bool         // makes nothing that is missing
 	JavaVersion int          // whose text of numbers is reproduced
 	// Allow lists the topics that may be written to, as names or patterns with *, ?
 	// and [a-z]; any when it is empty.
@@ -68,7 +69,7 @@ func Start(ctx context.Context, opt Options) (*Translator, error) {
 		return nil, err
 	}
 	tables, err := start.Run(ctx, start.Options{
-		Config: opt.Config, Application: opt.Application, Spec: opt.Spec, Slot: opt.Slot, Tables: opt.Tables, Log: opt.Log,
+		Config: opt.Config, Application: opt.Application, Spec: opt.Spec, Slot: opt.Slot, Tables: opt.Tables, Look: opt.Look, Log: opt.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -107,6 +108,7 @@ func newRouter(opt Options) (*router.Router, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.NoDebugText = !opt.Spec.ReproduceDebugText
 	o.RunID, o.DatabaseName, o.Modes, o.Log = id.String(), opt.Config.Database, opt.Spec.Modes, opt.Log
 	return router.New(o)
 }

@@ -12,9 +12,10 @@ type Reach uint8
 
 // Values of Reach.
 const (
-	Running    Reach = iota // it relays
-	Recovering              // a predecessor was killed, and events of it are in Kafka
-	Stopping                // it is told to stop
+	Running      Reach = iota // it relays
+	Recovering                // a predecessor was killed, and events of it are in Kafka
+	Stopping                  // it is told to stop
+	Snapshotting              // rows come before the stream
 )
 
 // Points is the registry: every point of the product, by what happens there.
@@ -33,6 +34,10 @@ func Points() []Point {
 		{"relay.recovered", Running, false},        // the tails are known, nothing is read
 		{"relay.already-there", Recovering, false}, // an event was acked without being sent
 		{"relay.replay-over", Recovering, false},   // nothing comes again from here on
+
+		// Rows come before the stream.
+		{"relay.before-slot", Snapshotting, true}, // all are delivered, there is no slot
+		{"relay.after-slot", Snapshotting, false}, // there is, and nothing else says so
 
 		// Events flow.
 		{"sink.before-register", Running, true},  // new partitions, not durable yet

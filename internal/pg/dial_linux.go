@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/walpost/walpost/internal/socket"
 )
 
 // userTimeout is how long the kernel may wait for the acknowledgement of what we
@@ -29,5 +31,9 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 		}
 		return optErr
 	}}
-	return d.DialContext(ctx, network, address)
+	conn, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return socket.Wrap(conn), nil
 }

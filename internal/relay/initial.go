@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/walpost/walpost/decoder"
+	"github.com/walpost/walpost/internal/failpoint"
 	"github.com/walpost/walpost/internal/route"
 	"github.com/walpost/walpost/slot"
 )
@@ -45,19 +46,28 @@ func (r *Relay) initial(intake, delivery context.Context) (over bool, err error)
 		return r.opt.InitialOnly, nil
 	}
 	defer rows.Close(context.WithoutCancel(intake))
-	r.status.connected(r.now(), rows.History())
+	r.opened = true
+	r.status.before(r.now(), rows.History())
 	r.log.Info("snapshot", zap.Stringer("lsn", rows.History().LSN), zap.Int("tables", len(rows.Tables())))
+	again := rows.Start() < rows.History().LSN
 	n, err := r.pump.initial(intake, delivery, rows)
 	if settled := r.settled(intake, delivery); err == nil {
 		err = settled
 	}
 	if err == nil {
+		err = failpoint.Fail("relay.before-slot")
+	}
+	if err == nil {
 		err = rows.MakeSlot(intake)
+	}
+	if err == nil {
+		failpoint.Hit("relay.after-slot")
+		r.recovery.delivered(intake, rows.Start(), !again)
 	}
 	// Whoever looks next finds what was sent in Kafka: the stream of a slot that
 	// was there before brings some of these rows again, and so does another
 	// attempt.
-	if err != nil || rows.Start() < rows.History().LSN {
+	if err != nil || again {
 		r.recovery.again()
 	}
 	if err != nil {

@@ -163,7 +163,7 @@ func (s *Snapshot) judge(now time.Time, t *status, events int, recovering bool) 
 	case recovering:
 		s.Reason = "recovering"
 		s.Detail = "reading what the last instance delivered"
-	case s.LastServerMessage.IsZero() && now.Sub(s.Since) > silence,
+	case !t.initial && s.LastServerMessage.IsZero() && now.Sub(s.Since) > silence,
 		!s.LastServerMessage.IsZero() && now.Sub(s.LastServerMessage) > silence:
 		s.Reason = "postgres_silent"
 		s.Detail = fmt.Sprintf("no message from PostgreSQL for %s", silence)

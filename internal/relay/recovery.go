@@ -162,8 +162,8 @@ func (r *recovery) begin(ctx context.Context, h slot.History, walEnd pglogrepl.L
 	if !r.disabled() {
 		plan.Register = r.register
 	}
-	if r.relay.opt.Predecessor != nil && (c == nil || c.LSN == 0) {
-		if err := r.inherit(ctx, r.relay.opt.Predecessor(), plan.Offsets); err != nil {
+	if r.relay.opt.Predecessor != nil {
+		if err := r.inherit(ctx, r.relay.opt.Predecessor(), plan.Offsets, c != nil && c.LSN > 0); err != nil {
 			return err
 		}
 	}
@@ -178,8 +178,10 @@ func (r *recovery) begin(ctx context.Context, h slot.History, walEnd pglogrepl.L
 
 // inherit adds the partitions in which another tool may have left events that it
 // had not confirmed, from where they can begin. Should we be killed before the
-// replay is over, our successor finds them in our checkpoint.
-func (r *recovery) inherit(ctx context.Context, since *sink.Since, offsets map[sink.Partition]int64) error {
+// replay is over, our successor finds them in our checkpoint. Where we have
+// published before, what is in the checkpoint is enough for the partitions that
+// are in it.
+func (r *recovery) inherit(ctx context.Context, since *sink.Since, offsets map[sink.Partition]int64, before bool) error {
 	if since == nil {
 		return nil
 	}
@@ -188,7 +190,7 @@ func (r *recovery) inherit(ctx context.Context, since *sink.Since, offsets map[s
 		return err
 	}
 	for p, offset := range found {
-		if own, ok := offsets[p]; !ok || offset < own {
+		if own, ok := offsets[p]; !ok || !before && offset < own {
 			offsets[p] = offset
 		}
 	}
@@ -219,6 +221,22 @@ func (r *recovery) claim(ctx context.Context, h slot.History, cluster string, be
 		return before, nil // we may still read what was left
 	}
 	return c, err
+}
+
+// delivered notes that everything below lsn is, where a slot now begins. Where
+// that fails, or we are killed before, our successor begins with that again. all
+// says that nothing of it comes again, so that nobody has to look for it in Kafka.
+func (r *recovery) delivered(ctx context.Context, lsn pglogrepl.LSN, all bool) {
+	if r.sink == nil || r.disabled() {
+		return
+	}
+	var grown map[sink.Partition]int64
+	if all {
+		grown = r.sink.Progress(uint64(lsn) + 1)
+	}
+	if err := r.write(ctx, lsn, grown); err != nil && ctx.Err() == nil {
+		r.relay.log.Warn("checkpoint not written", zap.Error(err))
+	}
 }
 
 // again makes the next session look for what was delivered, as if another relay

@@ -122,7 +122,8 @@ type Relay struct {
 	confirmed pglogrepl.LSN
 	broken    error // the publication is not what it was: nothing is confirmed
 
-	begun    bool            // the rows that come before the stream are delivered
+	opened   bool            // rows that come before the stream were found
+	begun    bool            // and are delivered
 	expected *slot.Published // by the first session; later ones must agree
 
 	received  atomic.Uint64
@@ -251,7 +252,7 @@ func (r *Relay) sessions(intake, delivery context.Context) error {
 			err = broken // which is why the stream was closed
 		}
 		kind := classify(err)
-		if r.expected == nil && kind.setup {
+		if r.expected == nil && !r.opened && kind.setup {
 			return &SetupError{err} // nothing has begun: say so to whoever starts us
 		}
 		waiting := r.status.is(WaitingForSlot)

@@ -18,6 +18,7 @@ type status struct {
 	reason  string
 	err     error
 	known   slot.History // of the last session
+	initial bool         // rows are published that come before the stream
 
 	poison    *Poison
 	poisonErr error
@@ -69,8 +70,16 @@ func (s *status) is(state State) bool {
 func (s *status) connected(now time.Time, h slot.History) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.known = h
+	s.known, s.initial = h, false
 	s.state, s.reason, s.err, s.since = CatchingUp, "", nil, now
+}
+
+// before says that the session is none yet: there is no stream to hear from.
+func (s *status) before(now time.Time, h slot.History) {
+	s.connected(now, h)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.initial = true
 }
 
 func (s *status) disconnected() {

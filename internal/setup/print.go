@@ -58,21 +58,36 @@ func SQL(opt Options) (string, error) {
 	line("")
 	line("commit;")
 	line("")
-	line("-- The slot comes after the publication, in a transaction of its own, by a role")
-	line("-- with REPLICATION. It waits for the transactions that are open, and keeps WAL")
-	line("-- from here on.")
-	statement := slot.CreateSQL(opt.Slot, opt.Failover, newest)
-	if opt.Failover {
-		line("-- Before PostgreSQL 17 leave out the last argument, failover.")
+	if opt.LaterSlot {
+		line("-- The relay makes the slot itself, behind the snapshot of the rows that are")
+		line("-- there (--snapshot initial). It takes one more free slot for the time being.")
+		line("")
+	} else {
+		line("-- The slot comes after the publication, in a transaction of its own, by a role")
+		line("-- with REPLICATION. It waits for the transactions that are open, and keeps WAL")
+		line("-- from here on.")
+		statement := slot.CreateSQL(opt.Slot, opt.Failover, newest)
+		if opt.Failover {
+			line("-- Before PostgreSQL 17 leave out the last argument, failover.")
+		}
+		line(statement + ";")
+		line("")
 	}
-	line(statement + ";")
-	line("")
-	line("-- Roles. The relay needs no right on the tables:")
-	line("--   create role walpost_relay login replication connection limit 4 password '...';")
+	rights, connections := "no right on the tables", "4"
+	if opt.LaterSlot {
+		rights, connections = "to read the tables, for the snapshot", "6"
+	}
+	line("-- Roles. The relay needs " + rights + ":")
+	line("--   create role walpost_relay login replication connection limit " + connections + " password '...';")
 	line("--   grant connect on database ... to walpost_relay;")
 	line("--   pg_hba.conf: hostssl <database> walpost_relay <address>/32 scram-sha-256")
 	line("-- REPLICATION reads every publication and drops any slot of the server: guard")
 	line("-- this password like those of its databases.")
+	if opt.LaterSlot {
+		for _, t := range opt.Tables {
+			line("--   grant select on " + pg.QuoteQualified(t.Schema, t.Name) + " to walpost_relay;")
+		}
+	}
 	if opt.Checkpoint {
 		for _, grant := range checkpoint.Grants("walpost_relay") {
 			line("--   " + grant + ";")

@@ -30,6 +30,9 @@ type Options struct {
 	// LaterSlot leaves a missing slot to the relay, which makes it behind the
 	// snapshot of the rows that are there.
 	LaterSlot bool
+	// Wider takes a publication that has more than inserts of the outbox tables: a
+	// connector's records are made of updates too.
+	Wider bool
 	// Wait bounds how long the slot waits for open transactions; default 30 s.
 	Wait time.Duration
 	// CheckTable says why a table's columns do not make an outbox; may be nil.
@@ -258,6 +261,9 @@ func fits(ctx context.Context, conn *pgx.Conn, opt Options) error {
 	}
 	misfit := func(text, way string) error {
 		return &slot.Error{Kind: slot.ErrPublication, Text: "publication " + fmt.Sprintf("%q ", opt.Publication) + text, Way: way}
+	}
+	if opt.Wider {
+		return nil
 	}
 	quoted := pg.QuoteIdent(opt.Publication)
 	switch {

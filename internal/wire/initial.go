@@ -2,7 +2,7 @@ package wire
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,15 +43,18 @@ func (w *wiring) initial(ctx context.Context) (relay.Initial, error) {
 		return nil, err
 	}
 	what, err := w.decide(ctx, conn, info)
-	if err != nil || what == planNothing {
+	if err != nil {
 		return nil, err
+	}
+	if what == planNothing {
+		return nil, w.inherit(ctx, conn, info)
 	}
 	if _, err := slot.CheckPublication(ctx, conn, cfg.Postgres.Publication, w.translation.Tables); err != nil {
 		return nil, err
 	}
 	failover := w.translation.Failover
 	if what == planSlot {
-		at, err := slot.Create(ctx, conn, slot.CreateOptions{Name: cfg.Postgres.Slot, Failover: failover})
+		at, err := slot.Create(ctx, conn, slot.CreateOptions{Name: cfg.Postgres.Slot, Failover: failover, Patient: true})
 		if err == nil {
 			w.opt.Log.Info("slot made", zap.String("slot", cfg.Postgres.Slot), zap.Stringer("lsn", at))
 		}
@@ -60,13 +63,47 @@ func (w *wiring) initial(ctx context.Context) (relay.Initial, error) {
 	if what == planReplace {
 		w.opt.Log.Warn("the slot is lost, and snapshot.mode=when_needed: it is made anew, and all rows are published again",
 			zap.String("slot", cfg.Postgres.Slot))
-		if _, err := conn.Exec(ctx, "select pg_drop_replication_slot($1)", cfg.Postgres.Slot); err != nil {
+		if _, err := conn.Exec(ctx, dropLostSQL, cfg.Postgres.Slot); err != nil {
 			return nil, pg.Describe(err)
 		}
-		info.Exists = false
+		info.Exists, what = false, planSnapshot
 	}
-	tables := make([]*slot.Definition, len(w.translation.Tables))
-	for i, t := range w.translation.Tables {
+	tables, err := w.snapshotTables(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	only := w.translation.SnapshotMode == modeInitialOnly
+	// Roles may have few connections.
+	_ = conn.Close(ctx)
+	s, err := slot.OpenSnapshot(ctx, slot.SnapshotOptions{
+		Config: w.conn, Application: w.name, Slot: cfg.Postgres.Slot, Failover: failover,
+		Existing: info.Exists, NoSlot: only, Tables: tables,
+		Check: func(ctx context.Context, conn *pgx.Conn) error {
+			info, err := slot.Inspect(ctx, conn, cfg.Postgres.Slot)
+			if err != nil {
+				return err
+			}
+			now, err := w.decide(ctx, conn, info)
+			if err == nil && now != what {
+				err = w.inUse()
+			}
+			return err
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &initial{s, tables, only}, nil
+}
+
+const dropLostSQL = `
+select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = $1 and wal_status = 'lost'`
+
+// snapshotTables are the tables to read. A partition is left out where a table
+// above it is read, which gives its rows.
+func (w *wiring) snapshotTables(ctx context.Context, conn *pgx.Conn) ([]*slot.Definition, error) {
+	var tables []*slot.Definition
+	for _, t := range w.translation.Tables {
 		def, err := slot.FindTable(ctx, conn, t)
 		if err != nil {
 			return nil, err
@@ -77,82 +114,42 @@ func (w *wiring) initial(ctx context.Context) (relay.Initial, error) {
 		if err := def.Check(w.translation.Fits); err != nil {
 			return nil, err
 		}
-		tables[i] = def
+		tables = append(tables, def)
 	}
-	s, err := slot.OpenSnapshot(ctx, slot.SnapshotOptions{
-		Config: w.conn, Application: w.name, Slot: cfg.Postgres.Slot, Failover: failover, Existing: info.Exists,
-	})
+	oids := make([]int64, len(tables))
+	for i, def := range tables {
+		oids[i] = int64(def.OID)
+	}
+	rows, err := conn.Query(ctx, coveredSQL, oids)
 	if err != nil {
-		return nil, err
+		return nil, pg.Describe(err)
 	}
-	return &initial{s, tables}, nil
+	covered, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, pg.Describe(err)
+	}
+	return slices.DeleteFunc(tables, func(def *slot.Definition) bool { return slices.Contains(covered, int64(def.OID)) }), nil
 }
+
+const coveredSQL = `
+select t.oid from unnest($1::bigint[]) as t (oid)
+ where exists (select from pg_partition_ancestors(t.oid::oid::regclass) a
+                where a.relid::oid::bigint <> t.oid and a.relid::oid::bigint = any ($1::bigint[]))`
 
 // initial is a snapshot with the tables to read.
 type initial struct {
 	*slot.Snapshot
 	tables []*slot.Definition
+	only   bool // nothing follows, and a slot that nobody reads would keep the WAL
 }
 
 func (i *initial) Tables() []*slot.Definition { return i.tables }
 
-// decide says what the configuration wants of a slot that is as info says.
-func (w *wiring) decide(ctx context.Context, conn *pgx.Conn, info *slot.Info) (plan, error) {
-	mode := w.translation.SnapshotMode
-	wanted := w.opt.Config.Postgres.Snapshot == config.SnapshotInitial
-	explicit := w.opt.Config.Origin("postgres.snapshot") != "default"
-	switch {
-	case mode == "" && (info.Exists || !wanted):
-		// A slot that is there was made after the rows were delivered, or without
-		// wanting them. One that is missing is missed, and not made in passing.
-		return planNothing, nil
-	case mode == "":
-		return planSnapshot, nil
+func (i *initial) MakeSlot(ctx context.Context) error {
+	if i.only {
+		return nil
 	}
-	if explicit {
-		mode = map[bool]string{true: modeAsked, false: "no_data"}[wanted]
-	}
-	switch {
-	case mode == "no_data" && info.Exists:
-		return planNothing, nil
-	case mode == "no_data":
-		return planSlot, nil
-	case mode == "always", !info.Exists:
-		return planSnapshot, nil
-	case mode == "when_needed" && info.WALStatus == "lost":
-		return planReplace, nil
-	}
-	return w.resumed(ctx, conn, mode)
-}
-
-// modeAsked is initial, said by somebody who knows what is published.
-const modeAsked = "asked"
-
-// resumed decides about a slot that is there, with a mode that wants a snapshot
-// only before the first stream: whether somebody has streamed from it before.
-func (w *wiring) resumed(ctx context.Context, conn *pgx.Conn, mode string) (plan, error) {
-	name := w.opt.Config.Postgres.Slot
-	if c, err := w.store.Load(ctx); err == nil && c != nil && c.LSN > 0 {
-		return planNothing, nil // we have
-	}
-	if mode == modeAsked {
-		return planSnapshot, nil
-	}
-	var used bool
-	err := conn.QueryRow(ctx, "select exists (select from pg_stat_replication_slots where slot_name = $1 and total_txns > 0)", name).Scan(&used)
-	if err != nil {
-		return 0, pg.Describe(err)
-	}
-	if used {
-		w.opt.Log.Info("the slot was streamed from before: no snapshot", zap.String("slot", name))
-		return planNothing, nil
-	}
-	return 0, &slot.Error{
-		Kind: slot.ErrUnfit,
-		Text: fmt.Sprintf("slot %q exists, and nothing tells whether the rows that were there before it are published (snapshot.mode=%s)",
-			name, mode),
-		Way: "--snapshot none goes on from the slot's position, --snapshot initial publishes all rows of the table first",
-	}
+	return i.Snapshot.MakeSlot(ctx)
 }
 
 // clockDifference is how far the clocks of PostgreSQL and of what wrote the
@@ -164,9 +161,6 @@ const clockDifference = 5 * time.Minute
 func (w *wiring) inherit(ctx context.Context, conn *pgx.Conn, info *slot.Info) error {
 	if w.translation.Delivered == nil || !info.Exists {
 		return nil
-	}
-	if c, err := w.store.Load(ctx); err == nil && c != nil && c.LSN > 0 {
-		return nil // we have had the slot since
 	}
 	if _, err := conn.Exec(ctx, "set statement_timeout = 0"); err != nil {
 		return pg.Describe(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
 
 	"github.com/google/uuid"
@@ -50,6 +49,7 @@ type Translation struct {
 	SnapshotMode string
 	Failover     bool // for a slot that is made
 	ConfirmNone  bool // the slot stays where it is
+	DropsSlot    bool // after a clean stop, so that it is missing at the start
 	// Delivered says in which topics another tool has published from the slot
 	// before, and its Records how far to look back where the records' timestamps
 	// mean something else than when; nil: none has.
@@ -89,21 +89,20 @@ func New(opt Options) (*Instance, error) {
 	w := &wiring{opt: opt, conn: conn, name: name, translation: translation, metrics: m}
 	w.store = checkpoint.NewStore(conn, cfg.Postgres.Slot, name)
 	r, err := relay.New(relay.Options{
-		SlotName:     cfg.Postgres.Slot,
-		Instance:     instance,
-		Open:         w.open,
-		NewSink:      w.sink,
-		NewMonitor:   w.monitor,
-		Initial:      w.initial,
-		Predecessor:  func() *sink.Since { return w.delivered },
-		Store:        w.store,
-		Translator:   translation.Translator,
-		Heartbeat:    translation.Heartbeat,
-		Metrics:      m,
-		DrainTimeout: cfg.Relay.DrainTimeout,
-		// What is printed is not delivered.
-		ConfirmNothing: cfg.Sink == config.SinkStdout || translation.ConfirmNone,
-		InitialOnly:    translation.SnapshotMode == "initial_only",
+		SlotName:       cfg.Postgres.Slot,
+		Instance:       instance,
+		Open:           w.open,
+		NewSink:        w.sink,
+		NewMonitor:     w.monitor,
+		Initial:        w.initial,
+		Predecessor:    func() *sink.Since { return w.delivered },
+		Store:          w.store,
+		Translator:     translation.Translator,
+		Heartbeat:      translation.Heartbeat,
+		Metrics:        m,
+		DrainTimeout:   cfg.Relay.DrainTimeout,
+		ConfirmNothing: w.unmoved(),
+		InitialOnly:    translation.SnapshotMode == modeInitialOnly,
 		Log:            log,
 	})
 	if err != nil {
@@ -140,16 +139,12 @@ func own(cfg *config.Config) (*Translation, error) {
 
 // Run relays until intake ends and everything is delivered, or hard ends.
 func (i *Instance) Run(intake, hard context.Context) error {
-	// Almost all memory is the sink's blocks, which are reused, so the garbage
-	// collector has little to do. The limit makes it run before the rest grows to
-	// the size of the blocks again. GOMEMLIMIT has the last word.
-	if debug.SetMemoryLimit(-1) == noMemoryLimit {
-		debug.SetMemoryLimit(i.limit + i.limit/4 + 24<<20)
-	}
+	LimitMemory(i.limit)
 	var group errgroup.Group
 	hard, stop := context.WithCancel(hard)
 	intake, stopIntake := context.WithCancelCause(intake)
 	defer stopIntake(nil)
+	group.Go(func() error { Processors(hard); return nil })
 	group.Go(func() error {
 		defer stop()
 		return i.relay.Run(intake, hard)
@@ -169,8 +164,6 @@ func (i *Instance) Run(intake, hard context.Context) error {
 	}
 	return group.Wait()
 }
-
-const noMemoryLimit = 1<<63 - 1
 
 // Snapshot tells how things are.
 func (i *Instance) Snapshot() relay.Snapshot { return i.relay.Snapshot() }
@@ -192,13 +185,18 @@ func (w *wiring) open(ctx context.Context, known, remembered slot.History, expec
 	s, err := slot.Open(ctx, slot.StreamOptions{
 		Config: w.conn, Slot: p.Slot, Publication: p.Publication, Application: w.name,
 		Known: known, Remembered: remembered, Tables: w.translation.Tables, Expected: expected, Fits: w.translation.Fits,
-		Messages:       w.translation.Messages,
+		Messages: w.translation.Messages, Unmoved: w.unmoved(),
 		StatusInterval: p.StatusInterval, ConfirmInterval: p.ConfirmInterval, Log: w.opt.Log,
 	})
 	if err != nil {
 		return nil, err // not a typed nil in the interface
 	}
 	return s, nil
+}
+
+// unmoved says that nothing is confirmed. What is printed is not delivered.
+func (w *wiring) unmoved() bool {
+	return w.opt.Config.Sink == config.SinkStdout || w.translation.ConfirmNone
 }
 
 func (w *wiring) monitor(broken func(error), shutdown func()) relay.Monitor {

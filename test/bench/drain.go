@@ -60,11 +60,15 @@ type child struct {
 }
 
 func (r *rig) start(path string, args ...string) (*child, error) {
+	return r.startWith(nil, path, args...)
+}
+
+func (r *rig) startWith(env []string, path string, args ...string) (*child, error) {
 	r.runs++
 	c := &child{log: filepath.Join(r.dir.Path, fmt.Sprintf("%d-%s.log", r.runs, filepath.Base(path))), start: time.Now()}
 	var err error
 	c.Process, err = proc.Start(proc.Spec{
-		Path: path, Args: args, Env: proc.Env(), Log: c.log, User: proc.Self(), DeathSignal: syscall.SIGKILL,
+		Path: path, Args: args, Env: append(proc.Env(), env...), Log: c.log, User: proc.Self(), DeathSignal: syscall.SIGKILL,
 	})
 	return c, err
 }
@@ -238,6 +242,9 @@ func (r *rig) drainKafka(ctx context.Context, j job, d *Drain) error {
 	}
 	d.WalSender = sender.seconds()
 	if err := w.count(ctx, d); err != nil {
+		return err
+	}
+	if err := w.finishProfile(ctx); err != nil {
 		return err
 	}
 	if err := w.stop(ctx); err != nil {

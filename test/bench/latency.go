@@ -93,6 +93,9 @@ func (r *rig) latency(ctx context.Context, duration time.Duration) (*Latency, er
 	if _, err := r.offsets.await(ctx, topicName, int64(len(warm.inserts)+len(load.inserts)), w.child, 10*time.Millisecond); err != nil {
 		return nil, err
 	}
+	if err := w.finishProfile(ctx); err != nil {
+		return nil, err
+	}
 	if err := w.stop(ctx); err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ type options struct {
 	events, single, big, warmUp, runs int
 	latency                           time.Duration
 	only                              []string
-	json, profile                     string
+	json, profile, profiles           string
 	ownReader                         bool
 }
 
@@ -84,6 +84,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&opt.runs, "runs", 1, "how often each drains the backlogs")
 	flags.StringVar(&opt.json, "json", "", "file for the results")
 	flags.StringVar(&opt.profile, "cpuprofile", "", "file for a CPU profile of the relay into the discarding sink, of its last drain")
+	flags.StringVar(&opt.profiles, "profile", "", "folder for a CPU profile of each run of the product into Kafka; profiling costs a few percent")
 	flags.BoolVar(&opt.ownReader, "own-reader", false, "measure the limit with our own reader, even if there is a pg_recvlogical")
 	if err := flags.Parse(args); err != nil {
 		return opt, err
@@ -97,9 +98,12 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if opt.events%rowsPerTx != 0 || opt.warmUp%rowsPerTx != 0 {
 		return opt, fmt.Errorf("-events and -warm-up must be multiples of %d", rowsPerTx)
 	}
-	if opt.profile != "" { // our children run in another folder
+	for _, path := range []*string{&opt.profile, &opt.profiles} { // our children run in another folder
+		if *path == "" {
+			continue
+		}
 		var err error
-		if opt.profile, err = filepath.Abs(opt.profile); err != nil {
+		if *path, err = filepath.Abs(*path); err != nil {
 			return opt, err
 		}
 	}
@@ -124,12 +128,11 @@ func bench(ctx context.Context, opt options, stderr io.Writer) (report *Report, 
 		fmt.Fprintf(stderr, "%5.1f s  %s\n", time.Since(begun).Seconds(), fmt.Sprintf(format, args...))
 	}
 	machine := describeMachine()
-	r, err := newRig(ctx, opt.ownReader, say)
+	r, err := newRig(ctx, opt, say)
 	defer func() { err = errors.Join(err, r.close()) }()
 	if err != nil {
 		return nil, err
 	}
-	r.profile = opt.profile
 	machine.Postgres, machine.Kafka, machine.Receiver = r.pg.String(), r.cluster.String(), byReceiver
 	limit := byReceiver
 	if r.receiver == "" {

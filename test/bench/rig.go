@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,15 +35,16 @@ type rig struct {
 	walpost  string // the product's binary
 	discard  string // ours
 	receiver string // pg_recvlogical; empty: our own reader
-	profile  string // file for a CPU profile; empty: none
+	profile  string // file for a CPU profile of discard; empty: none
+	profiles string // folder for those of the product; empty: none
 	say      func(format string, args ...any)
 	runs     int // names logs and results apart
 	closers  []func() error
 }
 
 // newRig builds and starts everything. Close it also after an error.
-func newRig(ctx context.Context, ownReader bool, say func(string, ...any)) (*rig, error) {
-	r := &rig{say: say}
+func newRig(ctx context.Context, opt options, say func(string, ...any)) (*rig, error) {
+	r := &rig{say: say, profile: opt.profile, profiles: opt.profiles}
 	var err error
 	if r.dir, err = proc.NewDir(ctx, "bench"); err != nil {
 		return r, err
@@ -51,7 +53,7 @@ func newRig(ctx context.Context, ownReader bool, say func(string, ...any)) (*rig
 	if err := r.build(ctx); err != nil {
 		return r, err
 	}
-	if !ownReader {
+	if !opt.ownReader {
 		if r.receiver, err = findReceiver(ctx, say); err != nil {
 			return r, err
 		}
@@ -82,12 +84,33 @@ func newRig(ctx context.Context, ownReader bool, say func(string, ...any)) (*rig
 func (r *rig) build(ctx context.Context) error {
 	r.walpost, r.discard = filepath.Join(r.dir.Path, "walpost"), filepath.Join(r.dir.Path, "discard")
 	for path, pkg := range map[string]string{r.walpost: "cmd/walpost", r.discard: "test/bench/discard"} {
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/walpost/walpost/"+pkg)
+		args := []string{"build", "-o", path}
+		if pkg == "cmd/walpost" {
+			more, err := r.overlay(ctx)
+			if err != nil {
+				return err
+			}
+			// As in the Dockerfile; the default.pgo of the package is used by both.
+			args = append(append(args, "-trimpath", "-ldflags", "-s -w"), more...)
+		}
+		cmd := exec.CommandContext(ctx, "go", append(args, module+pkg)...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 		}
 	}
 	return nil
+}
+
+const module = "github.com/walpost/walpost/"
+
+// goList returns the folder of a package.
+func goList(ctx context.Context, pkg string) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", module+pkg).Output()
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", pkg, err)
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 // findReceiver returns the path of pg_recvlogical, "" where there is none.

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -18,9 +21,10 @@ import (
 // walpost is the product's process with its admin port.
 type walpost struct {
 	*child
-	port   *proc.Port
-	before chan counters // soon after the start
-	cancel context.CancelFunc
+	port    *proc.Port
+	profile string        // file; empty: none
+	before  chan counters // soon after the start
+	cancel  context.CancelFunc
 }
 
 // startWalpost runs "walpost run" with its defaults from a slot into a topic.
@@ -34,7 +38,16 @@ func (r *rig) startWalpostAt(ctx context.Context, dsn string, brokers []string, 
 		return nil, err
 	}
 	w := &walpost{port: port, before: make(chan counters, 1)}
-	w.child, err = r.start(r.walpost, append([]string{
+	var env []string
+	if r.profiles != "" {
+		w.profile = filepath.Join(r.profiles, topicName+".pprof")
+		if err := os.Remove(w.profile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			port.Release()
+			return nil, err
+		}
+		env = append(env, "WALPOST_BENCH_PROFILE="+w.profile)
+	}
+	w.child, err = r.startWith(env, r.walpost, append([]string{
 		"run", "--dsn", dsn, "--brokers", strings.Join(brokers, ","),
 		"--slot", slotName, "--publication", publication, "--topic", topicName,
 		"--admin-listen", fmt.Sprintf("127.0.0.1:%d", port.Number), "--log-level", "warn",

@@ -231,8 +231,13 @@ func (o *outbox) noRepeats(aggregateType string, count int) {
 // standard output going to out.
 func (o *outbox) startArgs(out io.Writer, args ...string) *relay {
 	o.t.Helper()
-	r := &relay{t: o.t, cmd: exec.Command(binary(o.t, false), args...), exited: make(chan struct{})}
-	r.cmd.Stdout = out
+	return o.startCommand(binary(o.t, false), out, nil, args...)
+}
+
+func (o *outbox) startCommand(path string, out io.Writer, env []string, args ...string) *relay {
+	o.t.Helper()
+	r := &relay{t: o.t, cmd: exec.Command(path, args...), exited: make(chan struct{})}
+	r.cmd.Stdout, r.cmd.Env = out, append(os.Environ(), env...)
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stderr, err := r.cmd.StderrPipe()
 	need(o.t, err)

@@ -48,7 +48,7 @@ func TestSnapshot(t *testing.T) {
 				t.Fatalf("PostgreSQL %d: event %d came %d times", major, n, seen[n])
 			}
 		}
-		if n := query[int](o, "select count(*) from pg_replication_slots where temporary"); n != 0 {
+		if n := query[int](o, "select count(*) from pg_replication_slots where temporary and database = current_database()"); n != 0 {
 			t.Errorf("%d temporary slots are left", n)
 		}
 	}

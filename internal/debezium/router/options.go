@@ -41,6 +41,9 @@ type Options struct {
 	Key            connect.Converter
 	Value          connect.Converter
 	Header         connect.Converter
+	// NoDebugText refuses tables whose bytes or structs StringConverter would print
+	// as Java's debug text.
+	NoDebugText    bool
 	MessageTopics  bool // publish pg_logical_emit_message on <topic.prefix>.message
 	HeartbeatTopic string
 	DatabaseName   string // for the source block of a logical message

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/walpost/walpost/decoder"
@@ -214,8 +215,13 @@ func (p *Plan) probe() error {
 	o := &p.router.opt
 	try := func(c connect.Converter, converter string, at int) error {
 		s := p.fields[at].column.Schema
-		if _, _, err := c.Convert(nil, s, sample(s)); err != nil {
+		text, _, err := c.Convert(nil, s, sample(s))
+		if err != nil {
 			return p.unfit(p.fields[at].column.Name, err.Error(), hint(err, "choose another "+converter))
+		}
+		if o.NoDebugText && isDebugText(text) {
+			return p.unfit(p.fields[at].column.Name, "StringConverter writes it as Java's debug text, "+string(text)+", which no consumer can read",
+				"choose another "+converter+"; or set debezium.reproduce_debug_text if consumers rely on it")
 		}
 		return nil
 	}
@@ -239,6 +245,11 @@ func (p *Plan) probe() error {
 		}
 	}
 	return nil
+}
+
+// isDebugText tells what Java prints of an object that has no text of its own.
+func isDebugText(text []byte) bool {
+	return bytes.HasPrefix(text, []byte("java.nio.HeapByteBuffer[")) || bytes.HasPrefix(text, []byte("Struct{"))
 }
 
 // sample is a value that fits a schema.

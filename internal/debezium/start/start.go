@@ -20,7 +20,9 @@ type Options struct {
 	Slot        string
 	// Tables take the place of what the connector's lists select.
 	Tables []slot.Table
-	Log    *zap.Logger
+	// Look makes nothing that is missing.
+	Look bool
+	Log  *zap.Logger
 }
 
 // Run finds the tables and makes the publication where it is missing. Errors
@@ -54,7 +56,7 @@ func Run(ctx context.Context, opt Options) ([]slot.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(steps) == 0 {
+	if opt.Look || len(steps) == 0 {
 		return tables, nil
 	}
 	info, err := slot.Inspect(ctx, conn, opt.Slot)
@@ -76,6 +78,10 @@ func Run(ctx context.Context, opt Options) ([]slot.Table, error) {
 	for _, s := range steps {
 		if _, err := conn.Exec(ctx, s.Statement); err != nil {
 			d := pg.Describe(err)
+			if d.SQLState == "42710" || d.SQLState == "23505" {
+				// Another instance did it at this moment: look again.
+				return nil, &slot.Error{Kind: slot.ErrInUse, Text: s.Text + ": " + d.Text, SQLState: d.SQLState, Err: err}
+			}
 			kind := slot.ErrServer
 			if d.SQLState == "42501" {
 				kind = slot.ErrDenied

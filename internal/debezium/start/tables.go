@@ -177,6 +177,20 @@ func shorten(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// The view has the partitions of a table that is published under their names, and
+// the table itself where it is published under its own.
+const publishedSQL = `
+with published as (
+  select c.oid from pg_publication_tables p
+    join pg_namespace n on n.nspname = p.schemaname
+    join pg_class c on c.relnamespace = n.oid and c.relname = p.tablename
+   where p.pubname = $1),
+family as (
+  select oid from published
+  union select a.relid from published p cross join lateral pg_partition_ancestors(p.oid::regclass) a
+  union select t.relid from published p cross join lateral pg_partition_tree(p.oid::regclass) t)
+select n.nspname::text, c.relname::text from family f join pg_class c on c.oid = f.oid join pg_namespace n on n.oid = c.relnamespace`
+
 // publishedOnly gives the tables of a publication that is used as it is; nil
 // when it does not limit anything, or will be made.
 func publishedOnly(ctx context.Context, conn *pgx.Conn, spec *connector.Spec) (map[slot.Table]bool, error) {
@@ -187,7 +201,7 @@ func publishedOnly(ctx context.Context, conn *pgx.Conn, spec *connector.Spec) (m
 	if err != nil || p == nil || p.AllTables {
 		return nil, err
 	}
-	rows, err := conn.Query(ctx, "select schemaname::text, tablename::text from pg_publication_tables where pubname = $1", p.Name)
+	rows, err := conn.Query(ctx, publishedSQL, p.Name)
 	if err != nil {
 		return nil, pg.Describe(err)
 	}

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"runtime/pprof"
 	"syscall"
 	"time"
@@ -93,13 +92,14 @@ func run(args []string) error {
 	return relayed(ctx, opt, count)
 }
 
-// Limits as "walpost run" has them by default, see package wire.
-const memoryLimit = 32<<20 + 8<<20 + 24<<20
+// budget of the records in flight, as "walpost run" has it by default.
+const budget = 8 << 20
 
 // relayed runs the product's relay, wired as package wire does it, except for
 // the sink and the admin listener.
 func relayed(ctx context.Context, opt options, count *counter) error {
-	debug.SetMemoryLimit(memoryLimit)
+	wire.LimitMemory(budget)
+	go wire.Processors(ctx) // ends with the process
 	log, err := zap.NewProduction(zap.IncreaseLevel(zap.WarnLevel))
 	if err != nil {
 		return err
