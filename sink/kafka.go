@@ -51,7 +51,10 @@ type Options struct {
 type TopicPolicy struct {
 	// Create makes missing topics. Otherwise the records of a missing topic
 	// wait until somebody makes it.
-	Create            bool
+	Create bool
+	// Ask lets a broker with auto.create.topics.enable make them, as it does for
+	// Kafka's Java client.
+	Ask               bool
 	Partitions        int // 0: the broker's default
 	ReplicationFactor int // 0: the broker's default
 	Configs           map[string]string

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol/metadata"
 	"go.uber.org/zap"
 
 	"github.com/walpost/walpost/internal/retry"
@@ -126,7 +127,7 @@ func (k *Kafka) updateMetadata(ctx context.Context) (incomplete bool, err error)
 	if err != nil {
 		return true, fmt.Errorf("metadata: %w", err)
 	}
-	var missing []string
+	var missing, asked []string
 	k.mu.Lock()
 	if refreshErr == nil {
 		k.reached()
@@ -149,6 +150,10 @@ func (k *Kafka) updateMetadata(ctx context.Context) (incomplete bool, err error)
 				}
 				continue
 			}
+			if errors.Is(m.Error, kafka.UnknownTopicOrPartition) && k.opt.Topics.Ask && time.Now().After(t.next) {
+				t.next = time.Now().Add(askEvery)
+				asked = append(asked, t.name)
+			}
 			k.holdTopic(t, m.Error)
 		default:
 			incomplete = k.updateTopic(t, m.Partitions) || incomplete
@@ -160,8 +165,24 @@ func (k *Kafka) updateMetadata(ctx context.Context) (incomplete bool, err error)
 		k.createTopics(ctx, missing[:min(len(missing), createAtOnce)])
 		k.askMetadata()
 	}
+	if len(asked) > 0 {
+		k.askForTopics(call, asked)
+		k.askMetadata()
+	}
 	k.settleKnown()
 	return k.registerLanes(ctx) || incomplete, nil
+}
+
+// askEvery is how often a missing topic is asked for.
+const askEvery = time.Second
+
+// askForTopics looks the topics up in the way that makes a broker create them,
+// if it is set to. What came of it is seen the next time.
+func (k *Kafka) askForTopics(ctx context.Context, names []string) {
+	_, err := k.transport.RoundTrip(ctx, k.client.Addr, &metadata.Request{TopicNames: names, AllowAutoTopicCreation: true})
+	if err != nil {
+		k.log.Debug("topics asked for", zap.Strings("topics", names), zap.Error(err))
+	}
 }
 
 // updateTopic takes over what the cluster says of a topic's partitions.

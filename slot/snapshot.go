@@ -128,17 +128,15 @@ func (s *Snapshot) open(ctx context.Context) error {
 		"set statement_timeout = 0",
 		"begin isolation level repeatable read read only",
 		"set transaction snapshot " + pg.QuoteLiteral(created.SnapshotName),
-		s.lockTables(),
 	} {
-		if statement == "" {
-			continue
-		}
 		if _, err := s.conn.Exec(ctx, statement); err != nil {
-			return s.denied(describe("take a snapshot", err))
+			return describe("take a snapshot", err)
 		}
 	}
 	for _, def := range s.opt.Tables {
-		// What cannot be read is found before anything is published.
+		// What cannot be read is found before anything is published. And from here on
+		// whoever would rewrite or truncate a table waits: to an older snapshot, one
+		// that was rewritten since looks empty.
 		if _, err := s.conn.Exec(ctx, selectRows(def, nil)+" limit 0"); err != nil {
 			return s.denied(describe("read "+def.String(), err))
 		}

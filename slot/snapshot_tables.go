@@ -31,19 +31,6 @@ func (s *Snapshot) settings() string {
 	return statements
 }
 
-// lockTables makes whoever would rewrite or truncate a table wait: to an older
-// snapshot, a table that was rewritten since looks empty.
-func (s *Snapshot) lockTables() string {
-	if len(s.opt.Tables) == 0 {
-		return ""
-	}
-	names := make([]string, len(s.opt.Tables))
-	for i, def := range s.opt.Tables {
-		names[i] = def.from()
-	}
-	return "lock table " + strings.Join(names, ", ") + " in access share mode"
-}
-
 // denied says which right is lacking.
 func (s *Snapshot) denied(err error) error {
 	e, ok := errors.AsType[*Error](err)

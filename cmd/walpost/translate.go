@@ -87,7 +87,7 @@ func (a *app) translation(ctx context.Context, cfg *config.Config, log *zap.Logg
 	translation := &wire.Translation{
 		Translator: t, Tables: t.Selected(), Fits: t.Fits, Messages: spec.Router.MessageTopics,
 		SnapshotMode: spec.SnapshotMode, Failover: spec.SlotFailover, ConfirmNone: spec.FlushManual, DropsSlot: spec.SlotDropOnStop,
-		Delivered: t.Delivered(), HeartbeatQuery: spec.HeartbeatQuery,
+		Delivered: t.Delivered(), HeartbeatQuery: spec.HeartbeatQuery, AskTopics: true,
 	}
 	if spec.HeartbeatInterval > 0 {
 		translation.Heartbeat = &relay.Heartbeat{Every: spec.HeartbeatInterval, Record: t.Heartbeat}

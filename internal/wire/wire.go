@@ -57,6 +57,7 @@ type Translation struct {
 	// Heartbeat is a record that is sent now and then, with a query beside it; may
 	// be nil, and empty.
 	Heartbeat      *relay.Heartbeat
+	AskTopics      bool // let a broker make missing topics, if it is set to
 	HeartbeatQuery string
 }
 
@@ -232,7 +233,7 @@ func (w *wiring) sink(acked func([]sink.Ack)) (sink.Sink, error) {
 		MaxRequestBytes: int(cfg.Kafka.MaxRequestBytes),
 		RequestTimeout:  cfg.Kafka.RequestTimeout,
 		Topics: sink.TopicPolicy{
-			Create: cfg.Topics.Create, Partitions: cfg.Topics.Partitions,
+			Create: cfg.Topics.Create, Ask: w.translation.AskTopics && !cfg.Topics.Create, Partitions: cfg.Topics.Partitions,
 			ReplicationFactor: cfg.Topics.ReplicationFactor, Configs: cfg.Topics.Configs,
 		},
 		AwaitRecovery: true,

@@ -46,6 +46,10 @@ func (r *rig) drain(ctx context.Context, j job) (Drain, error) {
 		err = r.drainDiscard(ctx, j, &d, more...)
 	case byKafka:
 		err = r.drainKafka(ctx, j, &d)
+	case byDefault:
+		err = r.drainDebezium(ctx, j, &d, nil)
+	case byTuned:
+		err = r.drainDebezium(ctx, j, &d, tuned())
 	default:
 		err = errors.New("unknown consumer")
 	}

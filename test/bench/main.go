@@ -31,7 +31,8 @@ type options struct {
 	latency                           time.Duration
 	only                              []string
 	json, profile, profiles           string
-	ownReader                         bool
+	against, baseline, chart, from    string
+	ownReader, quick                  bool
 }
 
 func main() {
@@ -51,6 +52,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "error:", err)
 		return 2
 	}
+	if opt.from != "" {
+		if err := drawChart(opt.from, opt.chart); err != nil {
+			fmt.Fprintln(stderr, "error:", err)
+			return 1
+		}
+		return 0
+	}
+	var baseline *Report
+	if opt.baseline != "" { // before half an hour has passed
+		if baseline, err = readReport(opt.baseline); err != nil {
+			fmt.Fprintln(stderr, "error:", err)
+			return 2
+		}
+	}
 	report, err := bench(ctx, opt, stderr)
 	if err != nil {
 		fmt.Fprintln(stderr, "error:", err)
@@ -61,6 +76,25 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	code := 0
+	if opt.chart != "" {
+		if err := os.WriteFile(opt.chart, []byte(chart(report)), 0o644); err != nil {
+			fmt.Fprintln(stderr, "error:", err)
+			return 1
+		}
+	}
+	if baseline != nil {
+		list := compare(baseline, report)
+		if err := printComparison(stdout, list); err != nil {
+			fmt.Fprintln(stderr, "error:", err)
+			return 1
+		}
+		for i := range list {
+			if list[i].worse() {
+				code = 1
+			}
+		}
+		return code // its floors are for the full size
+	}
 	for _, f := range report.Floors {
 		if f.missed() {
 			fmt.Fprintf(stderr, "error: floor missed: %s is %s, must be %s\n", f.Name, optional(f.Value, 2), f.bound())
@@ -81,7 +115,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.DurationVar(&opt.latency, "latency", 30*time.Second, "how long latency is measured, 0 not at all")
 	flags.IntVar(&opt.warmUp, "warm-up", 100_000, "rows that are drained before, so that the broker is warm; 0 none")
 	flags.StringVar(&only, "only", "", "phases to run, separated by commas: "+strings.Join(phases, ", "))
-	flags.IntVar(&opt.runs, "runs", 1, "how often each drains the backlogs")
+	flags.IntVar(&opt.runs, "repeat", 1, "how often each drains the backlogs; minimum, median and maximum are printed")
+	flags.IntVar(&opt.runs, "runs", 1, "the same as -repeat")
+	flags.StringVar(&opt.against, "against", "", "debezium: a real Debezium drains the same backlogs, with its defaults and tuned")
+	flags.BoolVar(&opt.quick, "quick", false, "small backlogs and no latency, for -baseline")
+	flags.StringVar(&opt.baseline, "baseline", "", "results to compare with; the exit code is 1 if ratios or counts are worse")
+	flags.StringVar(&opt.chart, "chart", "", "file for a picture (SVG) of the results; with -from nothing is measured")
+	flags.StringVar(&opt.from, "from", "", "results to draw")
 	flags.StringVar(&opt.json, "json", "", "file for the results")
 	flags.StringVar(&opt.profile, "cpuprofile", "", "file for a CPU profile of the relay into the discarding sink, of its last drain")
 	flags.StringVar(&opt.profiles, "profile", "", "folder for a CPU profile of each run of the product into Kafka; profiling costs a few percent")
@@ -98,6 +138,15 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if opt.events%rowsPerTx != 0 || opt.warmUp%rowsPerTx != 0 {
 		return opt, fmt.Errorf("-events and -warm-up must be multiples of %d", rowsPerTx)
 	}
+	if opt.against != "" && opt.against != againstDebezium {
+		return opt, fmt.Errorf("-against %q: there is only %s", opt.against, againstDebezium)
+	}
+	if opt.from != "" && opt.chart == "" {
+		return opt, errors.New("-from needs -chart")
+	}
+	if opt.quick {
+		opt.events, opt.single, opt.big, opt.warmUp, opt.latency = 100_000, 20_000, 200_000, 20_000, 0
+	}
 	for _, path := range []*string{&opt.profile, &opt.profiles} { // our children run in another folder
 		if *path == "" {
 			continue
@@ -108,6 +157,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		}
 	}
 	opt.only = phases
+	if opt.quick {
+		opt.only = []string{phaseBacklog, phaseSingle, phaseBig}
+	}
 	if only != "" {
 		opt.only = strings.Split(only, ",")
 		for _, name := range opt.only {
@@ -119,7 +171,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return opt, nil
 }
 
-const rowsPerTx = 100
+const (
+	rowsPerTx       = 100
+	againstDebezium = "debezium"
+)
 
 // bench runs the phases. Nothing is left behind, whatever happens.
 func bench(ctx context.Context, opt options, stderr io.Writer) (report *Report, err error) {
@@ -145,10 +200,14 @@ func bench(ctx context.Context, opt options, stderr io.Writer) (report *Report, 
 			return nil, err
 		}
 	}
+	drainers := three
+	if opt.against == againstDebezium {
+		drainers = append(slices.Clone(three), byTuned, byDefault)
+	}
 	var drains []Drain
 	for _, p := range []phase{
-		{phaseBacklog, opt.events, rowsPerTx, opt.runs, three},
-		{phaseSingle, opt.single, 1, opt.runs, three},
+		{phaseBacklog, opt.events, rowsPerTx, opt.runs, drainers},
+		{phaseSingle, opt.single, 1, opt.runs, drainers},
 		{phaseBig, opt.big, opt.big, 1, []string{byKafka}},
 	} {
 		if !want(p.name) {

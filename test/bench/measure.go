@@ -8,6 +8,8 @@ const (
 	byReader   = "own reader" // in its place where there is none
 	byDiscard  = "walpost, discarding"
 	byKafka    = "walpost, Kafka"
+	byDefault  = "Debezium, default"
+	byTuned    = "Debezium, tuned"
 )
 
 // Drain is one drain of a backlog by one consumer. Numbers that were not

@@ -38,6 +38,13 @@ type Ratios struct {
 	Kafka         *float64 `json:"kafka_vs_pg_recvlogical"`
 	SingleDiscard *float64 `json:"single_discard_vs_pg_recvlogical"`
 	SingleKafka   *float64 `json:"single_kafka_vs_pg_recvlogical"`
+
+	// The whole of walpost's run, with its start, against Debezium from its first
+	// record to its last.
+	Debezium              *float64 `json:"kafka_vs_debezium"` // tuned
+	DebeziumDefault       *float64 `json:"kafka_vs_debezium_default"`
+	SingleDebezium        *float64 `json:"single_kafka_vs_debezium"`
+	SingleDebeziumDefault *float64 `json:"single_kafka_vs_debezium_default"`
 }
 
 // Walpost has the numbers of "walpost run" into Kafka: of the backlog, but for
@@ -57,6 +64,11 @@ func newReport(m Machine, drains []Drain, latency *Latency, crash *Crash) *Repor
 		Kafka:         median(r.row(phaseBacklog, byKafka).Ratio),
 		SingleDiscard: median(r.row(phaseSingle, byDiscard).Ratio),
 		SingleKafka:   median(r.row(phaseSingle, byKafka).Ratio),
+
+		Debezium:              r.against(phaseBacklog, byTuned),
+		DebeziumDefault:       r.against(phaseBacklog, byDefault),
+		SingleDebezium:        r.against(phaseSingle, byTuned),
+		SingleDebeziumDefault: r.against(phaseSingle, byDefault),
 	}
 	backlog := r.row(phaseBacklog, byKafka)
 	r.Walpost = Walpost{
@@ -82,6 +94,16 @@ func (r *Report) row(phase, consumer string) Row {
 		}
 	}
 	return Row{}
+}
+
+// against compares medians of walpost with those of a Debezium.
+func (r *Report) against(phase, consumer string) *float64 {
+	own, other := median(r.row(phase, byKafka).WholeRate), median(r.row(phase, consumer).Rate)
+	if own == nil || other == nil {
+		return nil
+	}
+	ratio := *own / *other
+	return &ratio
 }
 
 func median(s *Stat) *float64 {

@@ -51,6 +51,30 @@ func TestCorpora(t *testing.T) {
 	}
 }
 
+// TestRandomConfigurations runs a few of a fixed seed through Debezium and walpost,
+// live.
+func TestRandomConfigurations(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("needs real servers: run without -short")
+	}
+	ctx, dir := testkit.Context(t), t.TempDir()
+	o := options{seed: 1, configs: 3, rows: 60, log: t.Logf}
+	var err error
+	if o.binary, err = buildWalpost(ctx, dir); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	failed, err := o.runDifferential(ctx, dir, &out)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	t.Logf("\n%s", &out)
+	if failed > 0 {
+		t.Errorf("%d configurations differ", failed)
+	}
+}
+
 // TestCorporaAreInOurForm: a file that is read and written is the same.
 func TestCorporaAreInOurForm(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,13 +28,13 @@ func (b *both) run(ctx context.Context, in *corpus) (*corpus, *run, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		if recorded, err = b.peer.run(ctx, in); err != nil {
-			return fmt.Errorf("Debezium: %w", err)
+			return fmt.Errorf("run of Debezium: %w", err)
 		}
 		return nil
 	})
 	group.Go(func() (err error) {
 		if r, err = b.product.run(ctx, b.lane, in); err != nil {
-			return fmt.Errorf("walpost: %w", err)
+			return fmt.Errorf("run of walpost: %w", err)
 		}
 		return nil
 	})
@@ -41,8 +42,7 @@ func (b *both) run(ctx context.Context, in *corpus) (*corpus, *run, error) {
 	return recorded, r, err
 }
 
-func (o *options) runDifferential(ctx context.Context, dir string) (failed int, err error) {
-	began := time.Now()
+func (o *options) runDifferential(ctx context.Context, dir string, out io.Writer) (failed int, err error) {
 	s, err := startServers(ctx, o.pg, 2, o.log)
 	if err != nil {
 		return 0, err
@@ -53,12 +53,19 @@ func (o *options) runDifferential(ctx context.Context, dir string) (failed int, 
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, p.close(context.WithoutCancel(ctx))) }()
-	b := &both{&product{o.binary, s}, p, s.lanes[1]}
-	total := 0
+	return o.compareRandom(ctx, &both{&product{o.binary, s}, p, s.lanes[1]}, out)
+}
+
+// compareRandom prints a line for each configuration, and for one that differs both
+// sides and what is left of it.
+func (o *options) compareRandom(ctx context.Context, b *both, out io.Writer) (failed int, err error) {
+	began := time.Now()
+	total, tried := 0, 0
 	for number := range o.configs {
 		if o.names != "" && !slices.Contains(o.selected(), strconv.Itoa(number)) {
 			continue
 		}
+		tried++
 		g := generate(o.seed, number, o.rows)
 		recorded, r, err := b.run(ctx, g.corpus())
 		if ctx.Err() != nil {
@@ -66,25 +73,25 @@ func (o *options) runDifferential(ctx context.Context, dir string) (failed int, 
 		}
 		if err != nil {
 			failed++
-			fmt.Printf("DIFFERS  %-14s %v\n", g.name, err)
+			fmt.Fprintf(out, "DIFFERS  %-14s %v\n", g.name, err)
 			continue
 		}
 		total += len(recorded.records)
 		v := judge(recorded, r)
 		if v.pass {
-			fmt.Printf("pass     %-14s %s, %s\n", g.name, recorded.outcome.State, v.how)
+			fmt.Fprintf(out, "pass     %-14s %s, %s\n", g.name, recorded.outcome.State, v.how)
 			continue
 		}
 		failed++
-		fmt.Printf("DIFFERS  %-14s %s\n", g.name, v.how)
+		fmt.Fprintf(out, "DIFFERS  %-14s %s\n", g.name, v.how)
 		small, v := b.shrink(ctx, g, v, o.log)
 		for i := range min(len(v.diffs), 3) {
-			fmt.Printf("  %s\n", &v.diffs[i])
+			fmt.Fprintf(out, "  %s\n", &v.diffs[i])
 		}
-		fmt.Printf("  with:\n%s", small)
+		fmt.Fprintf(out, "  with:\n%s", small)
 	}
-	fmt.Printf("seed %d: %d configurations of %d rows, %d records of Debezium's, %d differ (%.0f s)\n",
-		o.seed, o.configs, o.rows, total, failed, time.Since(began).Seconds())
+	fmt.Fprintf(out, "seed %d: %d configurations of %d rows, %d records of Debezium's, %d differ (%.0f s)\n",
+		o.seed, tried, o.rows, total, failed, time.Since(began).Seconds())
 	return failed, nil
 }
 

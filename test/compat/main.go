@@ -18,6 +18,7 @@ type options struct {
 	swap, verbose                                            bool
 	seed                                                     int64
 	configs, rows, lanes, pg                                 int
+	log                                                      func(format string, args ...any)
 }
 
 const usage = `Usage: go run ./test/compat -golden DIR | -seed N | -swap | -regenerate DIR | -import DIR [flags]
@@ -81,12 +82,6 @@ func (o *options) selected() []string {
 	return strings.Split(o.names, ",")
 }
 
-func (o *options) log(format string, args ...any) {
-	if o.verbose {
-		fmt.Fprintf(os.Stderr, format+"\n", args...)
-	}
-}
-
 // Exit codes.
 const (
 	exitDiffers = 1
@@ -109,6 +104,11 @@ func start(ctx context.Context, args []string) int {
 		}
 		fmt.Fprintln(os.Stderr, "compat:", err)
 		return exitUsage
+	}
+	o.log = func(format string, args ...any) {
+		if o.verbose {
+			fmt.Fprintf(os.Stderr, format+"\n", args...)
+		}
 	}
 	failed, err := o.do(ctx)
 	if err != nil {
@@ -151,7 +151,7 @@ func (o *options) do(ctx context.Context) (failed int, err error) {
 	case o.swap:
 		return o.runSwap(ctx, dir)
 	default:
-		return o.runDifferential(ctx, dir)
+		return o.runDifferential(ctx, dir, os.Stdout)
 	}
 }
 

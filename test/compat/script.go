@@ -39,7 +39,7 @@ func statements(script string) ([]statement, error) {
 			_, rest, _ = strings.Cut(rest, "\n")
 			data, after, found := strings.Cut(rest, "\\.\n")
 			if !found {
-				return nil, fmt.Errorf("the data of %q do not end: want a line \\.", s.sql)
+				return nil, fmt.Errorf("%q: its data have no last line, a backslash and a period", s.sql)
 			}
 			s.copies, s.data, rest = true, data, after
 		}

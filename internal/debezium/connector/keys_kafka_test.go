@@ -54,7 +54,7 @@ func TestProducer(t *testing.T) {
 		{p + "ssl.endpoint.identification.algorithm", "", Ignored, SeverityDiffers, "server_name", tls},
 		{p + "ssl.endpoint.identification.algorithm", "https", Honoured, SeveritySame, "", tls},
 		{p + "ssl.protocol", "TLSv1.3", Ignored, SeverityNote, "", tls},
-		{topicCreation + "replication.factor", absent, Honoured, SeverityNote, "waited for", nil},
+		{topicCreation + "replication.factor", absent, Honoured, SeverityNote, "makes a missing topic", nil},
 		{topicCreation + "replication.factor", "3", Honoured, SeveritySame, "", nil},
 		{topicCreation + "partitions", "0", Refused, SeverityRefused, "", nil},
 		{topicCreation + "cleanup.policy", "compact", Honoured, SeveritySame, "", nil},

@@ -157,7 +157,7 @@ func topicRules() []rule {
 	return []rule{
 		{key: "replication.factor", show: true, own: true, decide: func(r *reading, s *setting) verdict {
 			if !s.set {
-				return noted("a missing topic is waited for", "a broker with auto.create.topics.enable=true makes it for Debezium; topics.create lets walpost make it")
+				return noted("a broker with auto.create.topics.enable=true makes a missing topic, as it does for Debezium", "without that its events wait, where Debezium fails; topics.create lets walpost make it")
 			}
 			return option("replication.factor", "topics.replication_factor")(r, s)
 		}},

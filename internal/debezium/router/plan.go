@@ -237,7 +237,8 @@ func (p *Plan) probe() error {
 		return err
 	}
 	for _, h := range p.headers {
-		if p.fields[h.field].column.Schema.Optional {
+		s := p.fields[h.field].column.Schema
+		if _, _, err := o.Header.Convert(nil, s, sample(s)); err != nil && s.Optional {
 			continue // it may always be NULL
 		}
 		if err := try(o.Header, "header.converter", h.field); err != nil {
