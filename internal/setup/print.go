@@ -35,10 +35,18 @@ func SQL(opt Options) (string, error) {
 	if opt.CreateTables {
 		line("")
 		line(createSchema + ";")
-		line(createGuard + ";")
+		guard, err := createGuard()
+		if err != nil {
+			return "", err
+		}
+		line(guard + ";")
 		for _, t := range opt.Tables {
 			line("")
-			for _, statement := range tableStatements(t, opt.Payload) {
+			statements, err := tableStatements(t, opt.Payload)
+			if err != nil {
+				return "", err
+			}
+			for _, statement := range statements {
 				line(statement + ";")
 			}
 		}

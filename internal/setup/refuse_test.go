@@ -8,7 +8,7 @@ import (
 	"github.com/walpost/walpost/slot"
 )
 
-const outbox = "create table outbox_events (event_id uuid primary key, aggregate_type text, aggregate_id text, event_type text, payload jsonb)"
+const outboxTable = "create table outbox_events (event_id uuid primary key, aggregate_type text, aggregate_id text, event_type text, payload jsonb)"
 
 // What does not fit is refused in two lines, and nothing is changed.
 func TestRunRefuses(t *testing.T) {
@@ -37,23 +37,23 @@ func TestRunRefuses(t *testing.T) {
 				want: "error: table public.outbox_events: no column payload\nhint: map the columns",
 			},
 			"unlogged": {
-				prepare: []string{outbox, "alter table outbox_events set unlogged"}, kind: slot.ErrTable,
+				prepare: []string{outboxTable, "alter table outbox_events set unlogged"}, kind: slot.ErrTable,
 				want: "error: table public.outbox_events is unlogged or temporary: its changes never reach the WAL\n" +
 					`hint: alter table "public"."outbox_events" set logged`,
 			},
 			"wide_publication": {
-				prepare: []string{outbox, "create publication wide_publication for table outbox_events"}, kind: slot.ErrPublication,
+				prepare: []string{outboxTable, "create publication wide_publication for table outbox_events"}, kind: slot.ErrPublication,
 				want: "error: publication \"wide_publication\" publishes insert, update, delete, truncate: only an insert is an event\n" +
 					`hint: alter publication "wide_publication" set (publish = 'insert'), or choose another name with --publication`,
 			},
 			"all_tables": {
-				prepare: []string{outbox, "create publication all_tables for all tables with (publish = 'insert')"}, kind: slot.ErrPublication,
+				prepare: []string{outboxTable, "create publication all_tables for all tables with (publish = 'insert')"}, kind: slot.ErrPublication,
 				want: "error: publication \"all_tables\" is for all tables: it publishes more than the outbox\n" +
 					"hint: choose another name with --publication: the outbox tables can be in several publications",
 			},
 			"other_table": {
 				prepare: []string{
-					outbox, "create table orders (id int)", "create table items (id int)",
+					outboxTable, "create table orders (id int)", "create table items (id int)",
 					"create publication other_table for table outbox_events, orders, items with (publish = 'insert')",
 				},
 				kind: slot.ErrPublication,
@@ -61,7 +61,7 @@ func TestRunRefuses(t *testing.T) {
 					`hint: alter publication "other_table" drop table "public"."items", name them with --table, or choose another name with --publication`,
 			},
 			"other_publication": {
-				prepare: []string{outbox, "create publication other_publication with (publish = 'insert')"}, kind: slot.ErrPublication,
+				prepare: []string{outboxTable, "create publication other_publication with (publish = 'insert')"}, kind: slot.ErrPublication,
 				want: "error: table public.outbox_events is not in publication \"other_publication\"\n" +
 					`hint: alter publication "other_publication" add table "public"."outbox_events"; rows inserted before that are not in the stream`,
 			},
@@ -72,42 +72,42 @@ func TestRunRefuses(t *testing.T) {
 			},
 			"row_filter": {
 				from:    15,
-				prepare: []string{outbox, "create publication row_filter for table outbox_events where (event_type <> 'x') with (publish = 'insert')"},
+				prepare: []string{outboxTable, "create publication row_filter for table outbox_events where (event_type <> 'x') with (publish = 'insert')"},
 				kind:    slot.ErrPublication,
 				want: "error: publication \"row_filter\" has a row filter on public.outbox_events: events that it hides would be lost\n" +
 					`hint: take it off: alter publication "row_filter" set table "public"."outbox_events"`,
 			},
 			"column_list": {
 				from:    15,
-				prepare: []string{outbox, "create publication column_list for table outbox_events (event_id, event_type) with (publish = 'insert')"},
+				prepare: []string{outboxTable, "create publication column_list for table outbox_events (event_id, event_type) with (publish = 'insert')"},
 				kind:    slot.ErrPublication,
 				want: "error: publication \"column_list\" publishes only some columns of public.outbox_events, and they do not make an event: " +
 					"table public.outbox_events: no column payload\n" +
 					`hint: publish all columns: alter publication "column_list" set table "public"."outbox_events"`,
 			},
 			"slot_first": {
-				prepare: []string{outbox, "select pg_create_logical_replication_slot('slot_first', 'pgoutput')"}, kind: slot.ErrPublication,
+				prepare: []string{outboxTable, "select pg_create_logical_replication_slot('slot_first', 'pgoutput')"}, kind: slot.ErrPublication,
 				want: "error: slot \"slot_first\" exists, and publication \"slot_first\" does not: made now, it would not be there for the WAL that the slot holds\n" +
 					"hint: name the slot's publication with --publication, or drop the slot if nobody needs it (select pg_drop_replication_slot('slot_first')) and run this again",
 			},
 			"other_plugin": {
-				prepare: []string{outbox, "select pg_create_logical_replication_slot('other_plugin', 'test_decoding')"}, kind: slot.ErrUnfit,
+				prepare: []string{outboxTable, "select pg_create_logical_replication_slot('other_plugin', 'test_decoding')"}, kind: slot.ErrUnfit,
 				want: "error: slot \"other_plugin\" uses plugin \"test_decoding\", not pgoutput: another program may own it\n" +
 					"hint: choose another name with --slot, or drop it if nobody needs it: select pg_drop_replication_slot('other_plugin')",
 			},
 			"no_replication": {
-				prepare: []string{outbox}, user: "app", kind: slot.ErrDenied,
+				prepare: []string{outboxTable}, user: "app", kind: slot.ErrDenied,
 				want: "error: connect to PostgreSQL at " + s.srv.Addr() + ": " + denied + " (SQLSTATE 42501)\n" +
 					`hint: alter role "app" replication; on a managed service grant the provider's replication role instead; ` +
 					`or let an administrator run what "walpost init --print" shows`,
 			},
 			"not_the_owner": {
-				prepare: []string{outbox, "grant create on database not_the_owner to relay"}, user: "relay", kind: slot.ErrDenied,
+				prepare: []string{outboxTable, "grant create on database not_the_owner to relay"}, user: "relay", kind: slot.ErrDenied,
 				want: "error: create publication not_the_owner: ERROR: must be owner of table outbox_events (SQLSTATE 42501)\n" +
 					`hint: nothing was changed; let the owner of the tables, with the right to create in the database, run what "walpost init --print" shows`,
 			},
 			"no_create": {
-				prepare: []string{outbox, "alter table outbox_events owner to owner"}, user: "owner", kind: slot.ErrDenied,
+				prepare: []string{outboxTable, "alter table outbox_events owner to owner"}, user: "owner", kind: slot.ErrDenied,
 				want: "error: create publication no_create: ERROR: permission denied for database no_create (SQLSTATE 42501)\n" +
 					`hint: nothing was changed; let the owner of the tables, with the right to create in the database, run what "walpost init --print" shows`,
 			},

@@ -228,7 +228,11 @@ func planTables(ctx context.Context, conn *pgx.Conn, opt Options) (steps []step,
 				}
 			}
 			s.State = Created
-			s.statements = append(s.statements, tableStatements(t, opt.Payload)...)
+			statements, err := tableStatements(t, opt.Payload)
+			if err != nil {
+				return nil, nil, err
+			}
+			s.statements = append(s.statements, statements...)
 		}
 		steps = append(steps, s)
 	}
@@ -237,10 +241,14 @@ func planTables(ctx context.Context, conn *pgx.Conn, opt Options) (steps []step,
 
 // guardStatements makes what the triggers need, where it is missing.
 func guardStatements(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	guard, err := createGuard()
+	if err != nil {
+		return nil, err
+	}
 	var statements []string
 	for _, part := range []struct{ query, statement string }{
 		{guardSchemaSQL, createSchema},
-		{guardFunctionSQL, createGuard},
+		{guardFunctionSQL, guard},
 	} {
 		var there bool
 		if err := conn.QueryRow(ctx, part.query).Scan(&there); err != nil {

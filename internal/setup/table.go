@@ -5,48 +5,11 @@ import (
 	"strings"
 
 	"github.com/walpost/walpost/internal/pg"
+	"github.com/walpost/walpost/outbox"
 	"github.com/walpost/walpost/slot"
 )
 
-// The sequence keeps its default cache of 1: seq is the order inside an
-// aggregate, and sessions that cache values of their own would break it.
-const createTable = `create table {table} (
-  seq               bigint generated always as identity,
-  event_id          uuid primary key,
-  aggregate_type    text not null,
-  aggregate_id      text not null,
-  aggregate_version bigint,
-  event_type        text not null,
-  schema_version    integer not null default 1,
-  payload           {payload} not null,
-  occurred_at       timestamptz not null,
-  created_at        timestamptz not null default now(),
-  tenant_id         text,
-  traceparent       text,
-  tracestate        text,
-  headers           jsonb,
-  check (length(aggregate_type) between 1 and 200),
-  check (length(aggregate_id) between 1 and 1024)
-)`
-
-const createIndex = `create index on {table} using brin (created_at)`
-
 const createSchema = `create schema walpost`
-
-const createGuard = `create function walpost.append_only() returns trigger language plpgsql as $$
-begin
-  raise exception '%.% is append-only: % is refused', tg_table_schema, tg_table_name, lower(tg_op)
-    using errcode = 'restrict_violation', hint = 'An event is a fact: write another one.';
-end $$`
-
-// A session with session_replication_role = replica skips triggers, but not
-// those that are enabled always.
-const (
-	createUpdateTrigger   = `create trigger walpost_append_only before update on {table} for each row execute function walpost.append_only()`
-	createTruncateTrigger = `create trigger walpost_append_only_truncate before truncate on {table} for each statement execute function walpost.append_only()`
-	alwaysUpdate          = `alter table {table} enable always trigger walpost_append_only`
-	alwaysTruncate        = `alter table {table} enable always trigger walpost_append_only_truncate`
-)
 
 const guardSchemaSQL = `select exists (select from pg_namespace where nspname = 'walpost')`
 
@@ -57,13 +20,19 @@ select exists (select from pg_proc p join pg_namespace n on n.oid = p.pronamespa
 // Payloads are the types that the payload column can have.
 var Payloads = [...]string{"jsonb", "json", "text", "bytea"}
 
-func tableStatements(t slot.Table, payload string) []string {
-	fill := strings.NewReplacer("{table}", pg.QuoteQualified(t.Schema, t.Name), "{payload}", payload)
-	list := []string{createTable, createIndex, createUpdateTrigger, createTruncateTrigger, alwaysUpdate, alwaysTruncate}
-	for i := range list {
-		list[i] = fill.Replace(list[i])
+// tableStatements make an outbox table, by the text that applications have too.
+func tableStatements(t slot.Table, payload string) ([]string, error) {
+	return outbox.Statements(outbox.SchemaOptions{Parts: outbox.Table, Table: pg.QuoteQualified(t.Schema, t.Name), Payload: payload})
+}
+
+// createGuard makes the function of the append-only guard: what follows the
+// schema in that text.
+func createGuard() (string, error) {
+	list, err := outbox.Statements(outbox.SchemaOptions{Parts: outbox.Guard})
+	if err != nil {
+		return "", err
 	}
-	return list
+	return list[len(list)-1], nil
 }
 
 // publicationStatement names the outbox tables only, and inserts only: a
@@ -79,7 +48,7 @@ func publicationStatement(name string, tables []slot.Table) string {
 		" with (publish = 'insert', publish_via_partition_root = true)"
 }
 
-// created is the table that createTable makes, as the catalogue will show it.
+// created is the table that tableStatements make, as the catalogue will show it.
 // Configured columns may want another one.
 func created(t slot.Table, payload string) *slot.Definition {
 	types := map[string]uint32{"jsonb": 3802, "json": 114, "text": 25, "bytea": 17}
