@@ -25,6 +25,8 @@ func (b *both) run(ctx context.Context, in *corpus) (*corpus, *run, error) {
 	var recorded *corpus
 	var r *run
 	in.outcome.Java = b.peer.java
+	count := make(chan int, 1) // has the number of walpost's records, once
+	b.peer.others = count
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		if recorded, err = b.peer.run(ctx, in); err != nil {
@@ -36,6 +38,7 @@ func (b *both) run(ctx context.Context, in *corpus) (*corpus, *run, error) {
 		if r, err = b.product.run(ctx, b.lane, in); err != nil {
 			return fmt.Errorf("run of walpost: %w", err)
 		}
+		count <- len(r.records)
 		return nil
 	})
 	err := group.Wait()

@@ -170,7 +170,7 @@ func (g *generated) extras(d dice) {
 	if g.config["header.converter"] == stringConverter {
 		// What depends on the JVM is refused: the address of a byte array, and the text
 		// of a time in the zone that the JVM is in.
-		list = slices.DeleteFunc(list, func(k kind) bool { return strings.HasPrefix(k.sql, "bit") })
+		list = slices.DeleteFunc(list, func(k kind) bool { return strings.HasPrefix(k.sql, "bit") || k.sql == "point" })
 		if g.config["time.precision.mode"] == "connect" {
 			delete(g.config, "time.precision.mode")
 		}

@@ -29,8 +29,11 @@ type peer struct {
 	// thorough waits longer for a task to fail: where the producer fails, the task
 	// does so only seconds later.
 	thorough bool
-	process  *debezium.Process
-	keeper   *database
+	// others says how many records there should be, when that is known; nil: it is
+	// not. Less than that may be for want of time.
+	others  <-chan int
+	process *debezium.Process
+	keeper  *database
 }
 
 // silence is how long no record may come before a run of Debezium is over: it does
@@ -38,6 +41,7 @@ type peer struct {
 const (
 	silence     = 2 * time.Second
 	lateFailure = 4 * time.Second
+	lateRecords = 20 * time.Second
 )
 
 // startPeer starts the worker, with a connector that has nothing to do: a worker
@@ -154,6 +158,18 @@ func (p *peer) run(ctx context.Context, in *corpus) (_ *corpus, err error) {
 	}
 	if c.records, err = p.lane.quiet(ctx, silence); err != nil {
 		return nil, err
+	}
+	if p.others != nil {
+		select {
+		case n := <-p.others:
+			for late := time.Now().Add(lateRecords); len(c.records) < n && time.Now().Before(late); {
+				if c.records, err = p.lane.quiet(ctx, silence); err != nil {
+					return nil, err
+				}
+			}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 	for i := range c.records {
 		r := &c.records[i]

@@ -11,7 +11,7 @@ import (
 
 const (
 	// patience is how long a run may take to do what it should.
-	patience = 60 * time.Second
+	patience = 2 * time.Minute
 	// settled is how long nothing may come after what is not told.
 	settled = 300 * time.Millisecond
 )
@@ -104,8 +104,10 @@ func (p *product) follow(ctx context.Context, l *lane, d *database, w *walpost, 
 		if ended() {
 			return true, nil
 		}
-		if r.reason, r.held, r.lane = w.holds(ctx); r.held {
-			return true, nil
+		var h hold
+		if h, r.held = w.holds(ctx); r.held {
+			r.reason, r.lane = h.why, h.lane
+			return h.still, nil
 		}
 		return d.confirmed(ctx, end)
 	})

@@ -150,9 +150,15 @@ func (w *walpost) why() string {
 	return strings.Join(lines, " / ")
 }
 
-// holds says whether it is in front of something that it will not publish, and
-// why; lane says that it is one partition or topic that does not move.
-func (w *walpost) holds(ctx context.Context) (why string, holds, lane bool) {
+// hold is something that it will not publish: why; that one partition or topic
+// does not move, and the others do; and that nothing else is on its way to Kafka.
+type hold struct {
+	why         string
+	lane, still bool
+}
+
+// holds says whether it is in front of something that it will not publish.
+func (w *walpost) holds(ctx context.Context) (h hold, holds bool) {
 	var status struct {
 		State  string
 		Detail *string
@@ -164,20 +170,24 @@ func (w *walpost) holds(ctx context.Context) (why string, holds, lane bool) {
 			Hint          *string
 			Since         time.Time
 		}
+		InFlight struct{ Events, Partitions int } `json:"in_flight"`
 	}
 	if err := w.get(ctx, "/status.json", &status); err != nil {
-		return "", false, false // it is starting, or has ended
+		return h, false // it is starting, or has ended
 	}
-	if status.Poison != nil {
-		return say(status.Poison.Reason, status.Detail, status.Hint), true, len(status.Holds) > 0
-	}
-	for _, h := range status.Holds {
+	stuck := 0
+	for _, s := range status.Holds {
 		// What passes is tried again for ever, and what is permanent once a minute.
-		if h.Class != "passing" && time.Since(h.Since) > 500*time.Millisecond {
-			return say(h.Reason, h.Detail, h.Hint), true, true
+		if s.Class != "passing" && time.Since(s.Since) > 500*time.Millisecond {
+			stuck++
+			h.why, h.lane = say(s.Reason, s.Detail, s.Hint), true
 		}
 	}
-	return "", false, false
+	if status.Poison != nil {
+		h.why = say(status.Poison.Reason, status.Detail, status.Hint)
+	}
+	h.still = status.InFlight.Events == 0 || status.InFlight.Partitions <= stuck
+	return h, stuck > 0 || status.Poison != nil
 }
 
 func say(reason string, more ...*string) string {
