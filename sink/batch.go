@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 
 	"github.com/segmentio/kafka-go/compress"
+
+	"github.com/walpost/walpost/internal/poison"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -84,6 +86,7 @@ func (e *encoder) reset(size int) {
 		const step = 64 << 10
 		e.buf = make([]byte, 0, (size+step-1)/step*step)
 	}
+	poison.Bytes(e.buf[:cap(e.buf)])
 	e.buf = e.buf[:0]
 	if e.scratch.Cap() > 8<<20 {
 		e.scratch = bytes.Buffer{}

@@ -29,7 +29,7 @@ type Options struct {
 	// MaxBatchBytes bounds a partition's batch before compression; a larger
 	// record goes alone. Default 1,000,000, just below Kafka's own default.
 	MaxBatchBytes int
-	// MaxRequestBytes bounds the batches of one request. Default 2,000,000.
+	// MaxRequestBytes bounds the batches of one request. Default 1,000,000.
 	MaxRequestBytes int
 	// RequestTimeout bounds one produce request on this side; the broker is told
 	// four fifths of it. Default 10 s.
@@ -131,7 +131,7 @@ func New(opt Options) (*Kafka, error) {
 		opt.MaxBatchBytes = 1_000_000
 	}
 	if opt.MaxRequestBytes == 0 {
-		opt.MaxRequestBytes = 2_000_000
+		opt.MaxRequestBytes = 1_000_000
 	}
 	if opt.RequestTimeout == 0 {
 		opt.RequestTimeout = 10 * time.Second

@@ -3,8 +3,18 @@ package sink
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
+	"slices"
 	"time"
+
+	"github.com/walpost/walpost/internal/poison"
 )
+
+// Whose the memory is: Submit copies a record into a block of its lane's queue,
+// and keeps nothing of what it was given. From then on the bytes do not change
+// until the record's batch is settled; the sender that has the lane reads them
+// without the mutex. release gives them back, and a block with them when it was
+// the last of it. The pool may hand that to any lane at once.
 
 // Records wait in blocks of one size, so that memory is charged for what it
 // takes, is reused without garbage, and is bounded exactly: a queue costs one
@@ -25,39 +35,86 @@ func (b *block) cost() int64 { return int64(len(b.buf)) + blockOverhead }
 
 func (b *block) left() int { return len(b.buf) - b.used }
 
+// maxKept is the largest block that is kept for reuse: one huge record should not
+// hold memory for ever.
+const maxKept = 1 << 20
+
 // pool hands out blocks and counts the bytes that are out. The sink's mutex
 // guards it.
+//
+// What is free never comes on top of the limit of what is out: before a block is
+// made anew, as much is dropped.
 type pool struct {
-	free []*block
-	used int64
+	free  []*block // of blockSize
+	large []*block // of other sizes
+	used  int64
+}
+
+// blockLen is the size of the block for a record of so many bytes. Large ones
+// come in eighths of a power of two, so that they can be used again.
+func blockLen(need int) int {
+	if need <= blockSize {
+		return blockSize
+	}
+	step := max(1<<bits.Len(uint(need-1))>>4, 1)
+	return (need + step - 1) / step * step
 }
 
 func (p *pool) get(need int) *block {
-	var b *block
-	switch n := len(p.free); {
-	case need > blockSize:
-		// The free blocks would come on top of the limit.
-		keep := max(n-(need+blockSize-1)/blockSize, 0)
-		clear(p.free[keep:])
-		p.free = p.free[:keep]
-		b = &block{buf: make([]byte, need)}
-	case n > 0:
-		b = p.free[n-1]
-		p.free = p.free[:n-1]
-	default:
-		b = &block{buf: make([]byte, blockSize)}
+	b := p.reuse(blockLen(need))
+	if b == nil {
+		p.drop(blockLen(need))
+		b = &block{buf: make([]byte, blockLen(need))}
 	}
 	p.used += b.cost()
 	return b
 }
 
-func (p *pool) put(b *block) {
-	p.used -= b.cost()
-	if len(b.buf) != blockSize {
-		return // odd sizes go to the garbage collector
+// reuse takes a free block of a size, nil if there is none.
+func (p *pool) reuse(size int) *block {
+	if size == blockSize {
+		n := len(p.free)
+		if n == 0 {
+			return nil
+		}
+		b := p.free[n-1]
+		p.free = p.free[:n-1]
+		return b
 	}
+	for i := len(p.large) - 1; i >= 0; i-- {
+		if b := p.large[i]; len(b.buf) == size {
+			p.large = slices.Delete(p.large, i, i+1)
+			return b
+		}
+	}
+	return nil
+}
+
+// drop gives free blocks of at least size bytes to the garbage collector, or all.
+func (p *pool) drop(size int) {
+	n := 0
+	for n < len(p.large) && size > 0 { // the oldest first: their sizes have not come again
+		size -= len(p.large[n].buf)
+		n++
+	}
+	p.large = slices.Delete(p.large, 0, n)
+	if size > 0 {
+		keep := max(len(p.free)-(size+blockSize-1)/blockSize, 0)
+		clear(p.free[keep:])
+		p.free = p.free[:keep]
+	}
+}
+
+func (p *pool) put(b *block) {
+	poison.Bytes(b.buf)
+	p.used -= b.cost()
 	b.next, b.used = nil, 0
-	p.free = append(p.free, b)
+	switch {
+	case len(b.buf) == blockSize:
+		p.free = append(p.free, b)
+	case len(b.buf) <= maxKept:
+		p.large = append(p.large, b)
+	}
 }
 
 // queue is a FIFO of records, each stored as its meta followed by its body: the
@@ -92,7 +149,7 @@ func (q *queue) cost(body int) int64 {
 	if q.tail != nil && q.tail.left() >= need {
 		return 0
 	}
-	return int64(max(blockSize, need)) + blockOverhead
+	return int64(blockLen(need)) + blockOverhead
 }
 
 // room makes place for one more record and returns it, empty.
@@ -156,9 +213,10 @@ func (q *queue) release(p *pool, c cursor, n, bytes int) {
 	q.bytes -= bytes
 	for q.head != c.b {
 		b := q.head
-		q.head = b.next
+		q.head, q.off = b.next, 0
 		p.put(b)
 	}
+	poison.Bytes(q.head.buf[q.off:c.off])
 	q.off = c.off
 	if q.count == 0 {
 		p.put(q.head)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -142,5 +143,57 @@ func TestI7PoolDropsFreeBlocksForLargeRecords(t *testing.T) {
 	p.get(60 * blockSize)
 	if got := len(p.free); got != 0 {
 		t.Errorf("%d free blocks, want none", got)
+	}
+}
+
+func TestBlockLen(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ need, want int }{
+		{1, blockSize}, {blockSize, blockSize}, {blockSize + 1, 4608}, {4608, 4608}, {8192, 8192}, {8193, 9216}, {100_000, 106_496}, {1 << 20, 1 << 20},
+	} {
+		if got := blockLen(tt.need); got != tt.want {
+			t.Errorf("blockLen(%d) = %d, want %d", tt.need, got, tt.want)
+		}
+	}
+	for need := 1; need < 3<<20; need += 997 {
+		if got := blockLen(need); got < need || need > blockSize && got > need+need/8+1 || blockLen(got) != got {
+			t.Fatalf("blockLen(%d) = %d", need, got)
+		}
+	}
+}
+
+// TestI7LargeRecordsUseMemoryAgain: records above the block size, in flight and
+// free together, stay at what was in flight at most, and are not made anew.
+func TestI7LargeRecordsUseMemoryAgain(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	var p pool
+	var out []*block
+	const limit = 4 << 20
+	for range 20_000 {
+		need := 1 + random.IntN(60_000)
+		for len(out) > 0 && p.used+int64(blockLen(need))+blockOverhead > limit {
+			p.put(out[0])
+			out = out[1:]
+		}
+		out = append(out, p.get(need))
+		held := p.used
+		for _, b := range slices.Concat(p.free, p.large) {
+			held += b.cost()
+		}
+		if held > limit+128<<10 {
+			t.Fatalf("%d bytes out and free, limit %d", held, limit)
+		}
+	}
+	var same pool
+	first := same.get(10_000)
+	same.put(first)
+	if again := same.get(10_100); again != first {
+		t.Error("a block of the same size was made anew")
+	}
+	huge := same.get(maxKept + 1)
+	same.put(huge)
+	if len(same.large) != 0 {
+		t.Errorf("%d free blocks after a huge one, want none", len(same.large))
 	}
 }

@@ -19,6 +19,13 @@ import (
 	"github.com/walpost/walpost/internal/failpoint"
 )
 
+// Whose the memory is: a request refers to the encoder's buffer, through readers
+// that the library consumes. All of it belongs to the library from RoundTrip until
+// that returns without an error; then the next request overwrites it. After an
+// error a connection may still be reading what was given up, so the library keeps
+// it and the sender takes new memory. The runs of a batch belong to its lane, and
+// Acked may look at acks until it returns.
+
 // maxRecordBytes is below every broker's socket.request.max.bytes (100 MiB by
 // default): a larger request is not answered, the connection is closed.
 const maxRecordBytes = 95 << 20

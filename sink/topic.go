@@ -73,16 +73,23 @@ func (k *Kafka) askMetadata() {
 	}
 }
 
+// metadataBurst is how many forced refreshes may follow each other at once, after
+// a time without any. A start needs three: for the cluster, for what recovery
+// found, and for the topic of the first record.
+const metadataBurst = 4
+
 // watchMetadata keeps topics, partitions and leaders up to date.
 func (k *Kafka) watchMetadata(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	burst := metadataBurst
 	for attempt := 1; ; attempt++ {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-k.refresh:
 		case <-timer.C:
+			burst = metadataBurst
 		}
 		wait := k.timing.metadata
 		switch incomplete, err := k.updateMetadata(ctx); {
@@ -98,7 +105,9 @@ func (k *Kafka) watchMetadata(ctx context.Context) error {
 				wait = k.timing.metadataRetry
 			}
 		}
-		if retry.Wait(ctx, k.timing.metadataFloor) != nil {
+		if burst > 0 {
+			burst--
+		} else if retry.Wait(ctx, k.timing.metadataFloor) != nil {
 			return nil
 		}
 		timer.Reset(wait)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/walpost/walpost/internal/failpoint"
 	"github.com/walpost/walpost/internal/pg"
+	"github.com/walpost/walpost/internal/poison"
 )
 
 // StreamOptions say what to stream from where.
@@ -57,6 +58,10 @@ type StreamOptions struct {
 
 // Stream is one replication session on a slot.
 //
+// Whose the memory is: a Message's Data is a piece of the buffer that the
+// connection is read into. It belongs to the caller of Receive until the next
+// call; whoever wants to keep something of it copies.
+//
 // Receive belongs to one goroutine. A second one, owned by the Stream, sends
 // status updates, so that a reader that is held up does not make the server
 // think we are gone. No read has a deadline: a context that ends in a read
@@ -75,6 +80,7 @@ type Stream struct {
 	start   pglogrepl.LSN
 	tables  *Published
 	walEnd  pglogrepl.LSN
+	lent    []byte        // the last message's data
 	slotAt  pglogrepl.LSN // its position when the stream began
 
 	moved  chan struct{} // the confirmable position moved
@@ -332,6 +338,8 @@ func (s *Stream) Receive() (Message, error) {
 }
 
 func (s *Stream) receive() (Message, error) {
+	poison.Bytes(s.lent)
+	s.lent = nil
 	for {
 		msg, err := s.conn.ReceiveMessage(context.Background())
 		if err != nil {
@@ -398,6 +406,7 @@ func (s *Stream) copyData(data []byte) (m Message, skip bool, err error) {
 		m.ServerWALEnd = pglogrepl.LSN(binary.BigEndian.Uint64(data[9:]))
 		m.ServerTime = serverTime(data[17:])
 		m.Data = data[xlogDataHeader:]
+		s.lent = m.Data
 		return m, s.saw(m.WALStart, false), nil
 	case 'k':
 		if len(data) != keepaliveLength {

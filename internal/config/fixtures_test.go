@@ -48,7 +48,7 @@ func TestFixtures(t *testing.T) {
 			`put the value in quotes`,
 		},
 		"batch-larger-than-request": {
-			`walpost.yaml:3: kafka.max_batch_bytes: a batch of 4MB does not fit into a request of 2MB`,
+			`walpost.yaml:3: kafka.max_batch_bytes: a batch of 4MB does not fit into a request of 1MB`,
 			`raise kafka.max_request_bytes or lower kafka.max_batch_bytes`,
 		},
 		"bool-is-text": {

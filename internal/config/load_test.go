@@ -59,7 +59,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Kafka: Kafka{
 			ClientID: "walpost-walpost", Compression: "none",
-			MaxBatchBytes: 1e6, MaxRequestBytes: 2e6, RequestTimeout: 10 * time.Second,
+			MaxBatchBytes: 1e6, MaxRequestBytes: 1e6, RequestTimeout: 10 * time.Second,
 		},
 		Topic:    "outbox.event.<aggregate_type>",
 		Topics:   Topics{Partitions: -1, ReplicationFactor: -1},

@@ -85,7 +85,7 @@ func Options() []Option {
 			at:   func(c *Config) any { return &c.Kafka.MaxBatchBytes },
 		},
 		{
-			Name: "kafka.max_request_bytes", Flag: "kafka-max-request-bytes", Group: groupKafka, Default: "2MB",
+			Name: "kafka.max_request_bytes", Flag: "kafka-max-request-bytes", Group: groupKafka, Default: "1MB",
 			Help: "largest produce request, which carries batches of many partitions",
 			at:   func(c *Config) any { return &c.Kafka.MaxRequestBytes },
 		},

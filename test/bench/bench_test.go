@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/xml"
+	"errors"
 	"io"
 	"math"
 	"slices"
@@ -205,6 +207,88 @@ func TestReportOfSeveralRunsShowsTheSpread(t *testing.T) {
 	}
 }
 
+func TestCompareLooksAtRatiosAndCounts(t *testing.T) {
+	t.Parallel()
+	of := func(change func([]Drain)) *Report {
+		drains := []Drain{
+			drainOf(phaseBacklog, byReceiver, 0, 1), drainOf(phaseBacklog, byDiscard, 0, 1), drainOf(phaseBacklog, byKafka, 0, 1),
+			drainOf(phaseSingle, byReceiver, 0, 1), drainOf(phaseSingle, byDiscard, 0, 1), drainOf(phaseSingle, byKafka, 0, 1),
+			drainOf(phaseBig, byKafka, 0, 1),
+		}
+		change(drains)
+		return newReport(Machine{}, drains, nil, nil)
+	}
+	baseline := of(func([]Drain) {})
+	for name, tt := range map[string]struct {
+		change func([]Drain)
+		worse  string
+	}{
+		"the same": {func([]Drain) {}, ""},
+		"all three times slower, as on a slower machine": {func(d []Drain) {
+			for i := range d {
+				d[i].First, d[i].Last = d[i].Start.Add(300*time.Millisecond), d[i].Start.Add(3300*time.Millisecond)
+			}
+		}, ""},
+		"the discarding sink fell behind":   {func(d []Drain) { d[1] = drainOf(phaseBacklog, byDiscard, 0, 2) }, "discarding sink / pg_recvlogical"},
+		"Kafka fell behind":                 {func(d []Drain) { d[2] = drainOf(phaseBacklog, byKafka, 0, 2) }, "Kafka / pg_recvlogical"},
+		"an allocation more for each event": {func(d []Drain) { d[2].Mallocs += 1000 }, "allocations per event"},
+		"twice the CPU":                     {func(d []Drain) { d[2].CPU *= 2 }, "CPU µs per event"},
+		"10 MB more":                        {func(d []Drain) { d[6].PeakRSS += 10e6 }, "peak RSS MB; peak RSS MB, one large transaction"},
+		"unknown CPU":                       {func(d []Drain) { d[2].CPU = nan() }, ""},
+	} {
+		var worse []string
+		for _, c := range compare(baseline, of(tt.change)) {
+			if c.worse() {
+				worse = append(worse, c.name)
+			}
+		}
+		if got := strings.Join(worse, "; "); got != tt.worse {
+			t.Errorf("%s: worse is %q, want %q", name, got, tt.worse)
+		}
+	}
+}
+
+func TestRatiosToDebezium(t *testing.T) {
+	t.Parallel()
+	r := newReport(Machine{}, []Drain{
+		drainOf(phaseBacklog, byKafka, 0, 0.9), // 1 s with its start
+		drainOf(phaseBacklog, byTuned, 0, 4), drainOf(phaseBacklog, byDefault, 0, 5),
+	}, nil, nil)
+	if r.Ratios.Debezium == nil || math.Abs(*r.Ratios.Debezium-4) > 1e-9 || math.Abs(*r.Ratios.DebeziumDefault-5) > 1e-9 {
+		t.Errorf("ratios %v and %v, want 4 and 5", r.Ratios.Debezium, r.Ratios.DebeziumDefault)
+	}
+	if r.Ratios.SingleDebezium != nil {
+		t.Errorf("a ratio of what was not measured: %v", *r.Ratios.SingleDebezium)
+	}
+}
+
+func TestChartIsWellFormed(t *testing.T) {
+	t.Parallel()
+	picture := chart(newReport(Machine{CPUs: 2, Model: "A & B <C>"}, []Drain{
+		drainOf(phaseBacklog, byReceiver, 0, 1), drainOf(phaseBacklog, byKafka, 0, 2), drainOf(phaseSingle, byKafka, 0, 2),
+	}, nil, nil))
+	d := xml.NewDecoder(strings.NewReader(picture))
+	bars := 0
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, picture)
+		}
+		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "rect" {
+			bars++
+		}
+	}
+	if want := 6; bars != want { // two consumers, three panels
+		t.Errorf("%d bars, want %d", bars, want)
+	}
+	if !strings.Contains(picture, "walpost, Kafka") || !strings.Contains(picture, ">476<") { // 1,000 in 2.1 s
+		t.Errorf("the relay's bar is missing in\n%s", picture)
+	}
+}
+
 func TestNumber(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -278,7 +362,7 @@ func TestFlags(t *testing.T) {
 	if want := []string{phaseSingle, phaseLatency}; !slices.Equal(opt.only, want) || opt.latency != 5*time.Second {
 		t.Errorf("got %v", opt)
 	}
-	for _, wrong := range [][]string{{"-only", "all"}, {"-runs", "0"}, {"-events", "150"}, {"-latency", "-1s"}, {"more"}, {"-x"}} {
+	for _, wrong := range [][]string{{"-only", "all"}, {"-runs", "0"}, {"-events", "150"}, {"-latency", "-1s"}, {"more"}, {"-x"}, {"-against", "nobody"}, {"-from", "x"}} {
 		if _, err := parse(wrong, io.Discard); err == nil {
 			t.Errorf("%v: no error", wrong)
 		}

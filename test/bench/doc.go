@@ -14,8 +14,19 @@
 // process to its last row: the first record is seen in Kafka when the relay has
 // already buffered many, so that a rate from the first to the last can exceed
 // what the walsender sends. Each drain has a slot of its own that was made
-// before the backlog. With -runs N the backlog is drained N times by each, in
+// before the backlog. With -repeat N the backlog is drained N times by each, in
 // rotating order, and minimum, median and maximum are printed.
+//
+// With -against debezium a real Debezium drains the same backlogs, with its
+// defaults and tuned. -growth measures, with the product alone, what an event
+// costs as rows, transaction size, aggregates, payload, partitions or topics grow.
+// -profile writes a CPU profile of each run into Kafka; that is where
+// cmd/walpost/default.pgo comes from.
+//
+// -json writes everything, with the machine; results worth keeping are in
+// test/bench/results. -chart draws them. -quick -baseline FILE runs small backlogs
+// and compares ratios, allocations, CPU per event and memory with FILE; it has no
+// opinion on seconds.
 //
 // The phase crash compares a relay that has all protection against duplicates of
 // a crash with one that is denied the rights for it, both at the same time over

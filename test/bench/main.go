@@ -32,7 +32,7 @@ type options struct {
 	only                              []string
 	json, profile, profiles           string
 	against, baseline, chart, from    string
-	ownReader, quick                  bool
+	ownReader, quick, growth          bool
 }
 
 func main() {
@@ -119,6 +119,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&opt.runs, "runs", 1, "the same as -repeat")
 	flags.StringVar(&opt.against, "against", "", "debezium: a real Debezium drains the same backlogs, with its defaults and tuned")
 	flags.BoolVar(&opt.quick, "quick", false, "small backlogs and no latency, for -baseline")
+	flags.BoolVar(&opt.growth, "growth", false, "measure how cost grows with rows, transaction size, aggregates, payload, partitions and topics, and nothing else that -only does not name")
 	flags.StringVar(&opt.baseline, "baseline", "", "results to compare with; the exit code is 1 if ratios or counts are worse")
 	flags.StringVar(&opt.chart, "chart", "", "file for a picture (SVG) of the results; with -from nothing is measured")
 	flags.StringVar(&opt.from, "from", "", "results to draw")
@@ -157,6 +158,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		}
 	}
 	opt.only = phases
+	if opt.growth {
+		opt.only = nil
+	}
 	if opt.quick {
 		opt.only = []string{phaseBacklog, phaseSingle, phaseBig}
 	}
@@ -231,7 +235,14 @@ func bench(ctx context.Context, opt options, stderr io.Writer) (report *Report, 
 			return nil, fmt.Errorf("crash: %w", err)
 		}
 	}
+	var grown []Growth
+	if opt.growth {
+		if grown, err = r.growth(ctx); err != nil {
+			return nil, err
+		}
+	}
 	report = newReport(machine, drains, latency, crash)
+	report.Growth = grown
 	if opt.json != "" {
 		if err := report.write(opt.json); err != nil {
 			return nil, err

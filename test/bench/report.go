@@ -15,6 +15,7 @@ type Report struct {
 	Rows    []Row     `json:"rows"`
 	Latency *Latency  `json:"latency,omitempty"`
 	Crash   *Crash    `json:"crash,omitempty"`
+	Growth  []Growth  `json:"growth,omitempty"`
 	Ratios  Ratios    `json:"ratios"`
 	Walpost Walpost   `json:"walpost"`
 	Floors  []Floor   `json:"floors"`

@@ -97,6 +97,11 @@ func (r *Report) print(w io.Writer) error {
 			return err
 		}
 	}
+	if len(r.Growth) > 0 {
+		if err := printGrowth(w, r.Growth); err != nil {
+			return err
+		}
+	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
