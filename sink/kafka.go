@@ -24,7 +24,7 @@ type Options struct {
 	// Compression is none, gzip, snappy, lz4 or zstd; default none.
 	Compression string
 	// LimitBytes bounds the memory of all records in flight; Submit blocks above
-	// it. Default 8 MiB.
+	// it. Default 16 MiB.
 	LimitBytes int64
 	// MaxBatchBytes bounds a partition's batch before compression; a larger
 	// record goes alone. Default 1,000,000, just below Kafka's own default.
@@ -125,7 +125,7 @@ func New(opt Options) (*Kafka, error) {
 		return nil, errors.New("sink: Acked is required")
 	}
 	if opt.LimitBytes == 0 {
-		opt.LimitBytes = 8 << 20
+		opt.LimitBytes = 16 << 20
 	}
 	if opt.MaxBatchBytes == 0 {
 		opt.MaxBatchBytes = 1_000_000

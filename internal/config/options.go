@@ -184,7 +184,7 @@ func Options() []Option {
 			at:   func(c *Config) any { return &c.Sink },
 		},
 		{
-			Name: "relay.in_flight_bytes", Flag: "in-flight-bytes", Group: groupRelay, Default: "8MiB",
+			Name: "relay.in_flight_bytes", Flag: "in-flight-bytes", Group: groupRelay, Default: "16MiB",
 			Help: "memory for events that are not acknowledged yet, at least 1MiB",
 			at:   func(c *Config) any { return &c.Relay.InFlightBytes },
 		},

@@ -220,7 +220,7 @@ func (l *loader) checkTopics() {
 func (l *loader) checkRelay() {
 	r := &l.cfg.Relay
 	if !l.bad["relay.in_flight_bytes"] && r.InFlightBytes < minInFlight {
-		l.failAt("relay.in_flight_bytes", r.InFlightBytes.String()+" is less than 1MiB", "use 1MiB or more; 8MiB is the default")
+		l.failAt("relay.in_flight_bytes", r.InFlightBytes.String()+" is less than 1MiB", "use 1MiB or more; 16MiB is the default")
 	}
 	l.checkListen()
 }

@@ -8,23 +8,19 @@ import (
 	"time"
 )
 
-// LimitMemory sets the garbage collector up for a relay whose records in flight
-// take at most budget bytes.
+// CollectEarly sets the garbage collector up for a relay. Almost all its memory
+// is blocks and buffers that are reused, so there is little to collect; but by
+// default the heap may grow to twice what is in use before anybody looks. A
+// quarter on top is enough. GOGC has the last word.
 //
-// Almost all memory is blocks and buffers that are reused, so there is little to
-// collect; but by default the heap may grow to twice what is in use before
-// anybody looks. A quarter on top is enough. GOGC and GOMEMLIMIT have the last
-// word.
-func LimitMemory(budget int64) {
+// There is no memory limit beside it (GOMEMLIMIT sets one): what is in use depends
+// on the number of partitions too, and a collector above its limit does nothing
+// else any more.
+func CollectEarly() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(25)
 	}
-	if debug.SetMemoryLimit(-1) == noMemoryLimit {
-		debug.SetMemoryLimit(budget + budget/4 + 24<<20)
-	}
 }
-
-const noMemoryLimit = 1<<63 - 1
 
 // Processors keeps the process on one processor as long as that is not busy, and
 // returns when ctx ends. An event is handed from goroutine to goroutine several

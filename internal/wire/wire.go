@@ -65,7 +65,6 @@ type Translation struct {
 type Instance struct {
 	relay *relay.Relay
 	admin *admin.Server // nil: off
-	limit int64
 	// beside runs as long as the relay; may be nil.
 	beside func(context.Context)
 }
@@ -109,7 +108,7 @@ func New(opt Options) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &Instance{relay: r, limit: int64(cfg.Relay.InFlightBytes)}
+	i := &Instance{relay: r}
 	if translation.Heartbeat != nil && translation.HeartbeatQuery != "" {
 		i.beside = w.action
 	}
@@ -140,7 +139,7 @@ func own(cfg *config.Config) (*Translation, error) {
 
 // Run relays until intake ends and everything is delivered, or hard ends.
 func (i *Instance) Run(intake, hard context.Context) error {
-	LimitMemory(i.limit)
+	CollectEarly()
 	var group errgroup.Group
 	hard, stop := context.WithCancel(hard)
 	intake, stopIntake := context.WithCancelCause(intake)

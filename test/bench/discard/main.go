@@ -92,13 +92,10 @@ func run(args []string) error {
 	return relayed(ctx, opt, count)
 }
 
-// budget of the records in flight, as "walpost run" has it by default.
-const budget = 8 << 20
-
 // relayed runs the product's relay, wired as package wire does it, except for
 // the sink and the admin listener.
 func relayed(ctx context.Context, opt options, count *counter) error {
-	wire.LimitMemory(budget)
+	wire.CollectEarly()
 	go wire.Processors(ctx) // ends with the process
 	log, err := zap.NewProduction(zap.IncreaseLevel(zap.WarnLevel))
 	if err != nil {
