@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pglogrepl"
+
+	"github.com/walpost/walpost/internal/testkit/pgframe"
 )
 
 // recorder is a TCP proxy that reads along in replication sessions. It keeps
@@ -237,28 +239,28 @@ func (s *session) status(write, flush, apply uint64) {
 // fromClient returns what reads the client's bytes: a start-up packet, then
 // messages.
 func (s *session) fromClient() func([]byte) {
-	var f framer
+	var f pgframe.Framer
 	started := false
 	return func(data []byte) {
-		f.add(data)
+		f.Add(data)
 		for !started {
-			packet, ok := f.startup()
+			packet, ok := f.Startup()
 			if !ok {
 				return
 			}
 			if code := binary.BigEndian.Uint32(packet); code == 196608 { // protocol 3.0
 				started = true
 				s.recorder.mu.Lock()
-				s.replication = hasReplication(packet[4:])
+				s.replication = pgframe.AsksReplication(packet[4:])
 				s.recorder.mu.Unlock()
 			}
 		}
 		if !s.isReplication() {
-			f.drop()
+			f.Drop()
 			return
 		}
 		for {
-			kind, body, ok := f.message()
+			kind, body, ok := f.Message()
 			if !ok {
 				return
 			}
@@ -274,14 +276,14 @@ func (s *session) fromClient() func([]byte) {
 
 // fromServer returns what reads the server's bytes.
 func (s *session) fromServer() func([]byte) {
-	var f framer
+	var f pgframe.Framer
 	return func(data []byte) {
 		if !s.isReplication() {
 			return // the answer to the start-up packet comes after it
 		}
-		f.add(data)
+		f.Add(data)
 		for {
-			kind, body, ok := f.message()
+			kind, body, ok := f.Message()
 			if !ok {
 				return
 			}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pglogrepl"
+
+	"github.com/walpost/walpost/internal/testkit/pgframe"
 )
 
 // recorder is a TCP proxy before PostgreSQL that reads along in replication
@@ -178,7 +180,7 @@ func pass(from, to *net.TCPConn, see func([]byte)) {
 type session struct {
 	recorder *recorder
 
-	client, server stream
+	client, server pgframe.Framer
 
 	mu          sync.Mutex // the flows of both directions
 	started     bool
@@ -194,25 +196,25 @@ func (s *session) reads() bool {
 const protocol3 = 196608
 
 func (s *session) fromClient(data []byte) {
-	s.client.add(data)
+	s.client.Add(data)
 	for !s.started {
-		packet, ok := s.client.startup()
+		packet, ok := s.client.Startup()
 		if !ok {
 			return
 		}
 		// Requests for encryption come first, and are refused with one byte.
 		if binary.BigEndian.Uint32(packet) == protocol3 {
 			s.mu.Lock()
-			s.started, s.replication = true, asksReplication(packet[4:])
+			s.started, s.replication = true, pgframe.AsksReplication(packet[4:])
 			s.mu.Unlock()
 		}
 	}
 	if !s.reads() {
-		s.client.drop()
+		s.client.Drop()
 		return
 	}
 	for {
-		kind, body, ok := s.client.message()
+		kind, body, ok := s.client.Message()
 		if !ok {
 			return
 		}
@@ -226,9 +228,9 @@ func (s *session) fromServer(data []byte) {
 	if !s.reads() {
 		return // the answers before it
 	}
-	s.server.add(data)
+	s.server.Add(data)
 	for {
-		kind, body, ok := s.server.message()
+		kind, body, ok := s.server.Message()
 		switch {
 		case !ok:
 			return
