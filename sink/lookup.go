@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"sync"
 
@@ -133,40 +132,14 @@ func (l *lookup) partition(ctx context.Context, p int, b bounds) (map[string][]b
 	return found, nil
 }
 
-// fetch reads one answer and returns the offset behind it; see tail.fetch.
+// fetch reads one answer and returns the offset behind it.
 func (l *lookup) fetch(ctx context.Context, p int, from int64, into map[string][]byte) (int64, error) {
-	response, err := l.k.client.Fetch(ctx, &kafka.FetchRequest{
-		Topic: l.topic, Partition: p, Offset: from, MinBytes: 1, MaxBytes: tailMaxBytes, MaxWait: tailMaxWait,
-	})
-	if err != nil {
-		return 0, err
-	}
-	if response.Error != nil {
-		return 0, response.Error
-	}
-	next := from + 1
-	for {
-		r, err := response.Records.ReadRecord()
-		if errors.Is(err, io.EOF) {
-			return next, nil
-		}
-		if err != nil {
-			return 0, err
-		}
+	return l.k.fetch(ctx, Partition{l.topic, int32(p)}, from, func(r *kafka.Record) error {
 		key, err := kafka.ReadAll(r.Key)
-		if err != nil {
-			return 0, err
+		if err != nil || key == nil || !l.keep(key) {
+			return err
 		}
-		value, err := kafka.ReadAll(r.Value)
-		if err != nil {
-			return 0, err
-		}
-		if r.Offset < from {
-			continue // a batch is sent whole
-		}
-		next = r.Offset + 1
-		if key != nil && l.keep(key) {
-			into[string(key)] = value
-		}
-	}
+		into[string(key)], err = kafka.ReadAll(r.Value)
+		return err
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -48,11 +47,7 @@ type tail struct {
 	full   bool
 }
 
-const (
-	tailParallel = 4
-	tailMaxBytes = 1 << 20
-	tailMaxWait  = 500 * time.Millisecond
-)
+const tailParallel = 4
 
 // read reads all partitions, some at a time. A partition that cannot be read is
 // left out: its events may come twice.
@@ -226,40 +221,11 @@ func (t *tail) isFull() bool {
 	return t.full
 }
 
-// fetch reads one answer's records and returns the offset behind them. No record
-// at or above an offset below the end means a hole: a transaction marker, or what
-// compaction left.
+// fetch reads one answer's records and returns the offset behind them.
 func (t *tail) fetch(ctx context.Context, p Partition, from int64) (next int64, err error) {
-	response, err := t.k.client.Fetch(ctx, &kafka.FetchRequest{
-		Topic: p.Topic, Partition: int(p.Number), Offset: from, MinBytes: 1, MaxBytes: tailMaxBytes, MaxWait: tailMaxWait,
-	})
-	if err != nil {
-		return 0, err
-	}
-	if response.Error != nil {
-		return 0, response.Error
-	}
-	next = from + 1
-	for {
-		r, err := response.Records.ReadRecord()
-		if errors.Is(err, io.EOF) {
-			return next, nil
-		}
-		if err != nil {
-			return 0, err
-		}
-		if r.Key != nil {
-			_ = r.Key.Close()
-		}
-		if r.Value != nil {
-			_ = r.Value.Close()
-		}
-		if r.Offset < from {
-			continue // a batch is sent whole
-		}
-		next = r.Offset + 1
+	return t.k.fetch(ctx, p, from, func(r *kafka.Record) error {
 		if err := failpoint.Fail("sink.in-tail"); err != nil {
-			return 0, err
+			return err
 		}
 		for _, h := range r.Headers {
 			if h.Key == idHeader {
@@ -267,7 +233,8 @@ func (t *tail) fetch(ctx context.Context, p Partition, from int64) (next int64, 
 				break
 			}
 		}
-	}
+		return nil
+	})
 }
 
 func (t *tail) add(id eventID) {
