@@ -25,7 +25,7 @@ type Sources struct {
 	ReadFile func(path string) ([]byte, error)
 	Need     Need
 	// Foreign reads a connector's configuration, when there is one. What it gives
-	// takes the place of defaults. Its error is an Errors, or has a Hint.
+	// takes the place of defaults. Its error is an Errors, or an *Error.
 	Foreign func(Debezium) ([]Value, []Warning, error)
 }
 
@@ -115,24 +115,10 @@ func (l *loader) readForeign() {
 		l.needless = true // what seems to be missing may stand in that file
 		if list, ok := errors.AsType[Errors](err); ok {
 			l.errs = append(l.errs, list...)
-			return
-		}
-		faults := []error{err}
-		if list, ok := errors.AsType[interface {
-			error
-			Errors() []error
-		}](err); ok {
-			faults = list.Errors()
-		}
-		for _, fault := range faults {
-			bad := &Error{Text: fault.Error()}
-			if hint, ok := errors.AsType[interface {
-				error
-				Hint() string
-			}](fault); ok {
-				bad.Way = hint.Hint()
-			}
+		} else if bad, ok := errors.AsType[*Error](err); ok {
 			l.errs = append(l.errs, bad)
+		} else {
+			l.fail(err.Error(), "")
 		}
 		return
 	}

@@ -39,8 +39,8 @@ func (s *Spec) unreadable() Errors {
 	for _, k := range s.unread {
 		if !k.secret {
 			errs = append(errs, &Error{
-				fmt.Sprintf("%s: %s: its reference cannot be resolved here, and the value has to be written", k.origin, k.key),
-				"run this where the variable or the file is, or set the variable by hand",
+				Text: fmt.Sprintf("%s: %s: its reference cannot be resolved here, and the value has to be written", k.origin, k.key),
+				Way:  "run this where the variable or the file is, or set the variable by hand",
 			})
 		}
 	}

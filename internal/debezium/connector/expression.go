@@ -34,7 +34,7 @@ func (x *expander) expand(value string) (string, error) {
 // text reads up to one of the characters of stop, which it leaves in rest.
 func (x *expander) text(s, stop string, depth int) (text, rest string, err error) {
 	if x.steps++; depth > maxExpansion || x.steps > maxSteps {
-		return "", "", &Error{"its expressions go round in a circle", "write the value out"}
+		return "", "", &Error{Text: "its expressions go round in a circle", Way: "write the value out"}
 	}
 	var b strings.Builder
 	for s != "" {
@@ -59,7 +59,7 @@ func (x *expander) text(s, stop string, depth int) (text, rest string, err error
 			s = s[1:]
 		}
 		if b.Len() > maxExpanded {
-			return "", "", &Error{"it expands to more than 64 KiB", "write the value out"}
+			return "", "", &Error{Text: "it expands to more than 64 KiB", Way: "write the value out"}
 		}
 	}
 	return b.String(), "", nil
@@ -89,11 +89,11 @@ func (x *expander) reference(s string, depth int) (value, rest string, err error
 		rest = after
 	}
 	if !strings.HasPrefix(rest, "}") {
-		return "", "", &Error{"a ${ has no }", "close it, or write $${ where the text itself is meant"}
+		return "", "", &Error{Text: "a ${ has no }", Way: "close it, or write $${ where the text itself is meant"}
 	}
 	rest = rest[1:]
 	if strings.Contains(name, "::") {
-		return "", "", &Error{"its expression needs a secret key handler, which walpost does not have", "write ${NAME} and set the variable"}
+		return "", "", &Error{Text: "its expression needs a secret key handler, which walpost does not have", Way: "write ${NAME} and set the variable"}
 	}
 	if v, ok := x.lookup(name); ok {
 		x.secret = x.secret || isSecretName(name)
@@ -102,8 +102,8 @@ func (x *expander) reference(s string, depth int) (value, rest string, err error
 	}
 	if !hasDefault {
 		return "", "", &Error{
-			fmt.Sprintf("${%s}: neither a variable nor a key of that name is set", name),
-			"set it where walpost runs; where the text itself is meant, write $${" + name + "}",
+			Text: fmt.Sprintf("${%s}: neither a variable nor a key of that name is set", name),
+			Way:  "set it where walpost runs; where the text itself is meant, write $${" + name + "}",
 		}
 	}
 	return otherwise, rest, nil
@@ -123,7 +123,7 @@ func skipBraces(s string) (string, error) {
 			depth--
 		}
 	}
-	return "", &Error{"a ${ has no }", "close it"}
+	return "", &Error{Text: "a ${ has no }", Way: "close it"}
 }
 
 // lookup asks the environment, as MicroProfile names variables, then the file.

@@ -23,7 +23,7 @@ type jsonReader struct {
 // alone.
 func readJSON(name string, data []byte) ([]pair, error) {
 	if !utf8.Valid(data) {
-		return nil, &Error{name + ": not UTF-8", "save the file as UTF-8"}
+		return nil, &Error{Text: name + ": not UTF-8", Way: "save the file as UTF-8"}
 	}
 	r := &jsonReader{name: name, data: data, dec: json.NewDecoder(bytes.NewReader(data))}
 	r.dec.UseNumber()
@@ -39,7 +39,7 @@ func (r *jsonReader) line() int {
 }
 
 func (r *jsonReader) fail(line int, what, way string) {
-	r.errs = append(r.errs, &Error{fmt.Sprintf("%s:%d: %s", r.name, line, what), way})
+	r.errs = append(r.errs, &Error{Text: fmt.Sprintf("%s:%d: %s", r.name, line, what), Way: way})
 }
 
 // syntax says where the file stops being JSON. The parser's text may quote one
@@ -47,14 +47,14 @@ func (r *jsonReader) fail(line int, what, way string) {
 // whole document does.
 func (r *jsonReader) syntax(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return &Error{fmt.Sprintf("%s:%d: the file ends within the object", r.name, r.line()), "the file is cut off, or a } is missing"}
+		return &Error{Text: fmt.Sprintf("%s:%d: the file ends within the object", r.name, r.line()), Way: "the file is cut off, or a } is missing"}
 	}
 	line := r.line()
 	var whole json.RawMessage
 	if s, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(r.data, &whole)); ok {
 		line, err = 1+bytes.Count(r.data[:min(max(s.Offset-1, 0), int64(len(r.data)))], []byte("\n")), s
 	}
-	return &Error{fmt.Sprintf("%s:%d: not valid JSON: %v", r.name, line, err), "check quotes and commas; JSON has no comments"}
+	return &Error{Text: fmt.Sprintf("%s:%d: not valid JSON: %v", r.name, line, err), Way: "check quotes and commas; JSON has no comments"}
 }
 
 func (r *jsonReader) document() ([]pair, error) {
@@ -63,14 +63,14 @@ func (r *jsonReader) document() ([]pair, error) {
 		return nil, r.syntax(err)
 	}
 	if t != json.Delim('{') {
-		return nil, &Error{r.name + ": expected an object", jsonWay}
+		return nil, &Error{Text: r.name + ": expected an object", Way: jsonWay}
 	}
 	top, config, err := r.object(true)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := r.dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, &Error{fmt.Sprintf("%s:%d: more text after the object", r.name, r.line()), "put one connector in one file"}
+		return nil, &Error{Text: fmt.Sprintf("%s:%d: more text after the object", r.name, r.line()), Way: "put one connector in one file"}
 	}
 	if config == nil {
 		return top, nil
@@ -121,7 +121,7 @@ func (r *jsonReader) object(outer bool) (pairs, config []pair, err error) {
 		}
 		key, ok := t.(string)
 		if !ok {
-			return nil, nil, &Error{fmt.Sprintf("%s:%d: not valid JSON: expected a key", r.name, r.line()), jsonWay}
+			return nil, nil, &Error{Text: fmt.Sprintf("%s:%d: not valid JSON: expected a key", r.name, r.line()), Way: jsonWay}
 		}
 		line := r.line()
 		if first, ok := seen[key]; ok {

@@ -21,7 +21,7 @@ func readProperties(name string, data []byte, latin1 bool) ([]pair, error) {
 		}
 	} else {
 		if !utf8.Valid(data) {
-			return nil, &Error{name + ": not UTF-8", "save the file as UTF-8"}
+			return nil, &Error{Text: name + ": not UTF-8", Way: "save the file as UTF-8"}
 		}
 		text = []rune(string(data))
 	}
@@ -138,7 +138,7 @@ func (r *propertiesReader) pair(text []rune, line int) (pair, error) {
 }
 
 func (r *propertiesReader) malformed(line int) error {
-	return &Error{fmt.Sprintf("%s:%d: \\u is not followed by four hexadecimal digits", r.name, line), propertiesWay}
+	return &Error{Text: fmt.Sprintf("%s:%d: \\u is not followed by four hexadecimal digits", r.name, line), Way: propertiesWay}
 }
 
 // unescape undoes Java's escapes, which count in UTF-16.

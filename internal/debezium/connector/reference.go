@@ -54,18 +54,18 @@ func (r *resolver) one(provider, path, key string) (string, error) {
 	class, ok := r.providers[provider]
 	if !ok {
 		return "", &Error{
-			fmt.Sprintf("config provider %q is not known", provider),
-			"put the value into a file or a variable, and write ${file:path:key} or ${env:NAME}",
+			Text: fmt.Sprintf("config provider %q is not known", provider),
+			Way:  "put the value into a file or a variable, and write ${file:path:key} or ${env:NAME}",
 		}
 	}
 	switch class {
 	case providerEnv:
 		if path != "" {
-			return "", &Error{"${env:…} takes a name and nothing else", "write ${env:NAME}"}
+			return "", &Error{Text: "${env:…} takes a name and nothing else", Way: "write ${env:NAME}"}
 		}
 		v, ok := r.env[key]
 		if !ok {
-			return "", &Error{fmt.Sprintf("environment variable %s is not set", key), "set it where walpost runs"}
+			return "", &Error{Text: fmt.Sprintf("environment variable %s is not set", key), Way: "set it where walpost runs"}
 		}
 		return v, nil
 	case providerFile:
@@ -74,8 +74,8 @@ func (r *resolver) one(provider, path, key string) (string, error) {
 		return r.fromDirectory(path, key)
 	default:
 		return "", &Error{
-			fmt.Sprintf("config provider %q is of class %s, which walpost does not have", provider, class),
-			"put the value into a file or a variable, and write ${file:path:key} or ${env:NAME}",
+			Text: fmt.Sprintf("config provider %q is of class %s, which walpost does not have", provider, class),
+			Way:  "put the value into a file or a variable, and write ${file:path:key} or ${env:NAME}",
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (r *resolver) one(provider, path, key string) (string, error) {
 func (r *resolver) fromFile(path, key string) (string, error) {
 	data, err := r.readFile(path)
 	if err != nil {
-		return "", &Error{err.Error(), "make the file readable where walpost runs"}
+		return "", &Error{Text: err.Error(), Way: "make the file readable where walpost runs"}
 	}
 	// This provider reads UTF-8, other than Connect itself.
 	pairs, err := readProperties(path, data, false)
@@ -95,16 +95,16 @@ func (r *resolver) fromFile(path, key string) (string, error) {
 			return pairs[i].value, nil
 		}
 	}
-	return "", &Error{fmt.Sprintf("%s has no key %q", path, key), "write the key into the file, or name one that is in it"}
+	return "", &Error{Text: fmt.Sprintf("%s has no key %q", path, key), Way: "write the key into the file, or name one that is in it"}
 }
 
 func (r *resolver) fromDirectory(path, key string) (string, error) {
 	if key == "" || strings.ContainsAny(key, `/\`) || key == ".." || key == "." {
-		return "", &Error{fmt.Sprintf("%q is not the name of a file in a directory", key), "write ${dir:path:name}"}
+		return "", &Error{Text: fmt.Sprintf("%q is not the name of a file in a directory", key), Way: "write ${dir:path:name}"}
 	}
 	data, err := r.readFile(strings.TrimSuffix(path, "/") + "/" + key)
 	if err != nil {
-		return "", &Error{err.Error(), "make the file readable where walpost runs"}
+		return "", &Error{Text: err.Error(), Way: "make the file readable where walpost runs"}
 	}
 	return string(data), nil
 }

@@ -64,7 +64,7 @@ func (r *reading) load() error {
 	extra := mapPairs(r.opt.Properties)
 	r.partial = pairs == nil
 	if r.partial && len(extra) == 0 {
-		return &Error{"no connector configuration is named", "name the connector's file"}
+		return &Error{Text: "no connector configuration is named", Way: "name the connector's file"}
 	}
 	r.server = isServer(pairs) || isServer(extra)
 	worker, err := r.pairs(r.opt.Worker, r.opt.WorkerData)
@@ -72,10 +72,10 @@ func (r *reading) load() error {
 		return err
 	}
 	if r.server && worker != nil {
-		return &Error{r.opt.Worker + ": Debezium Server has no Connect worker", "leave the worker's file out"}
+		return &Error{Text: r.opt.Worker + ": Debezium Server has no Connect worker", Way: "leave the worker's file out"}
 	}
 	if isServer(worker) {
-		return &Error{r.opt.Worker + ": this is the file of Debezium Server, not of a Connect worker", "name it as the connector's file"}
+		return &Error{Text: r.opt.Worker + ": this is the file of Debezium Server, not of a Connect worker", Way: "name it as the connector's file"}
 	}
 	r.resolver = &resolver{env: r.env, readFile: r.opt.ReadFile, providers: providers}
 	for _, p := range worker {
@@ -108,7 +108,7 @@ func (r *reading) pairs(name string, data []byte) ([]pair, error) {
 	if data == nil {
 		var err error
 		if data, err = r.opt.ReadFile(name); err != nil {
-			return nil, &Error{err.Error(), "name a file that exists and can be read"}
+			return nil, &Error{Text: err.Error(), Way: "name a file that exists and can be read"}
 		}
 	}
 	pairs, err := readPairs(name, data)

@@ -22,17 +22,17 @@ const maxFile = 1 << 20
 // YAML is known by its name.
 func readPairs(name string, data []byte) ([]pair, error) {
 	if len(data) > maxFile {
-		return nil, &Error{name + ": larger than 1 MiB", "name the connector's configuration"}
+		return nil, &Error{Text: name + ": larger than 1 MiB", Way: "name the connector's configuration"}
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	text := bytes.TrimSpace(data)
 	switch ext := strings.ToLower(path.Ext(name)); {
 	case len(text) == 0:
-		return nil, &Error{name + ": the file is empty", jsonWay}
+		return nil, &Error{Text: name + ": the file is empty", Way: jsonWay}
 	case text[0] == '{':
 		return readJSON(name, data)
 	case text[0] == '[' && ext != ".properties":
-		return nil, &Error{name + ": the file holds an array", "put one connector in one file: " + jsonWay}
+		return nil, &Error{Text: name + ": the file holds an array", Way: "put one connector in one file: " + jsonWay}
 	case ext == ".json":
 		return readJSON(name, data)
 	case ext == ".yaml", ext == ".yml":

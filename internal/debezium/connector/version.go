@@ -29,13 +29,13 @@ func parseVersion(text string) (version, error) {
 	const way = "write the version that is to be reproduced, from 2.0 to 3.7, such as \"3.6\""
 	m := versionText.FindStringSubmatch(text)
 	if m == nil {
-		return version{}, &Error{fmt.Sprintf("debezium.version: %q is not a version", text), way}
+		return version{}, &Error{Text: fmt.Sprintf("debezium.version: %q is not a version", text), Way: way}
 	}
 	major, _ := strconv.Atoi(m[1])
 	minor, _ := strconv.Atoi(m[2])
 	v := version{major, minor}
 	if !v.atLeast(2, 0) || v.atLeast(3, 8) {
-		return version{}, &Error{fmt.Sprintf("debezium.version: version %s is not one that walpost knows", v), way}
+		return version{}, &Error{Text: fmt.Sprintf("debezium.version: version %s is not one that walpost knows", v), Way: way}
 	}
 	return v, nil
 }

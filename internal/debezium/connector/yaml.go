@@ -22,10 +22,10 @@ func readYAML(name string, data []byte) ([]pair, error) {
 		return nil, nil
 	} else if err != nil {
 		// The parser's text can quote the file.
-		return nil, &Error{name + ": not valid YAML", "check indentation and quotes"}
+		return nil, &Error{Text: name + ": not valid YAML", Way: "check indentation and quotes"}
 	}
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, &Error{name + ": more than one YAML document", "put everything in one document"}
+		return nil, &Error{Text: name + ": more than one YAML document", Way: "put everything in one document"}
 	}
 	r := &yamlReader{name: name, seen: map[string]int{}}
 	r.mapping("", document.Content[0], 0)
@@ -43,7 +43,7 @@ type yamlReader struct {
 }
 
 func (r *yamlReader) fail(line int, what, way string) {
-	r.errs = append(r.errs, &Error{fmt.Sprintf("%s:%d: %s", r.name, line, what), way})
+	r.errs = append(r.errs, &Error{Text: fmt.Sprintf("%s:%d: %s", r.name, line, what), Way: way})
 }
 
 func (r *yamlReader) mapping(prefix string, n *yaml.Node, depth int) {
