@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 		"internal/config", "internal/metrics", "internal/admin",
 	},
 	"internal/debezium": {
-		"decoder", "slot", "sink", "internal/event", "internal/route", "internal/pg", "internal/retry",
+		"decoder", "slot", "sink", "internal/route", "internal/pg", "internal/retry",
 		"internal/debezium/catalog", "internal/debezium/column", "internal/debezium/connect", "internal/debezium/connector",
 		"internal/debezium/router", "internal/debezium/start",
 	},
@@ -58,7 +58,7 @@ var mayImport = map[string][]string{
 	"internal/debezium/javaregex": {},
 	"internal/debezium/offsets":   {"sink"},
 	"internal/debezium/router": {
-		"decoder", "sink", "internal/event",
+		"decoder", "sink", "internal/event", "internal/route",
 		"internal/debezium/column", "internal/debezium/connect", "internal/debezium/expand", "internal/debezium/javaregex",
 	},
 	"internal/debezium/start": {"slot", "internal/pg", "internal/debezium/connector", "internal/debezium/javaregex"},

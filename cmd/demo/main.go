@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -33,11 +31,6 @@ func main() {
 	// Without this a closed stdout, as of "demo | head", would end us at once;
 	// so it is an error of the write.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	// The in-process broker keeps its records in our memory. The relay's limit,
-	// which it sets where there is none yet, is not meant for that.
-	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		debug.SetMemoryLimit(math.MaxInt64 - 1)
-	}
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)

@@ -75,7 +75,7 @@ func (a *app) init(cmd *cobra.Command, f initFlags) error {
 	}
 	opt := setup.Options{
 		Slot: cfg.Postgres.Slot, Publication: cfg.Postgres.Publication, Tables: wire.SlotTables(cfg.Postgres.Tables),
-		CreateTables: f.createTable, Payload: f.payload, Failover: f.failover, Wait: f.wait, CheckTable: wire.Fits(mapper), Checkpoint: f.checkpoint,
+		CreateTables: f.createTable, Payload: f.payload, Failover: f.failover, Wait: f.wait, CheckTable: wire.Defined(wire.Fits(mapper)), Checkpoint: f.checkpoint,
 		LaterSlot: cfg.Postgres.Snapshot == config.SnapshotInitial,
 	}
 	if f.print {

@@ -148,7 +148,7 @@ func (a *app) connectorSetup(ctx context.Context, cfg *config.Config, opt *setup
 	if err != nil {
 		return err
 	}
-	opt.Tables, opt.CheckTable, opt.Wider, opt.Failover = t.Selected(), t.Fits, true, a.connector.SlotFailover
+	opt.Tables, opt.CheckTable, opt.Wider, opt.Failover = t.Selected(), wire.Defined(t.Fits), true, a.connector.SlotFailover
 	opt.LaterSlot = cfg.Postgres.Snapshot == config.SnapshotInitial ||
 		cfg.Origin("postgres.snapshot") == "default" && a.connector.SnapshotMode != "no_data"
 	return nil

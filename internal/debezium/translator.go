@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +21,6 @@ import (
 	"github.com/walpost/walpost/internal/debezium/connector"
 	"github.com/walpost/walpost/internal/debezium/router"
 	"github.com/walpost/walpost/internal/debezium/start"
-	"github.com/walpost/walpost/internal/event"
 	"github.com/walpost/walpost/internal/pg"
 	"github.com/walpost/walpost/internal/retry"
 	"github.com/walpost/walpost/internal/route"
@@ -51,6 +49,7 @@ type Translator struct {
 	router *router.Router
 	tables []slot.Table
 	known  [][]column.Info // of the tables, as they were last seen
+	allow  route.Allow
 
 	allowed map[string]bool // topics that were looked at
 }
@@ -59,27 +58,24 @@ type Translator struct {
 // for the tables that it found. Faults of the connection pass (slot.IsPassing);
 // others are of the configuration or the database.
 func Start(ctx context.Context, opt Options) (*Translator, error) {
-	for _, p := range opt.Allow {
-		if _, err := path.Match(p, ""); err != nil || p == "" {
-			return nil, &route.OptionError{Text: fmt.Sprintf("allowed topic %q is not a pattern", p), Way: "use a topic's name, or a pattern with *, ? and [a-z]"}
-		}
+	allow, err := route.NewAllow(opt.Allow)
+	if err != nil {
+		return nil, err
 	}
 	r, err := newRouter(opt)
 	if err != nil {
 		return nil, err
 	}
-	tables, err := start.Run(ctx, start.Options{
-		Config: opt.Config, Application: opt.Application, Spec: opt.Spec, Slot: opt.Slot, Tables: opt.Tables, Look: opt.Look, Log: opt.Log,
-	})
-	if err != nil {
-		return nil, err
-	}
-	t := &Translator{opt: opt, router: r, tables: tables, known: make([][]column.Info, len(tables)), allowed: map[string]bool{}}
 	conn, err := pg.Connect(ctx, opt.Config, opt.Application)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	tables, err := start.Run(ctx, conn, start.Options{Spec: opt.Spec, Slot: opt.Slot, Tables: opt.Tables, Look: opt.Look, Log: opt.Log})
+	if err != nil {
+		return nil, err
+	}
+	t := &Translator{opt: opt, router: r, tables: tables, allow: allow, known: make([][]column.Info, len(tables)), allowed: map[string]bool{}}
 	for i, table := range tables {
 		if _, t.known[i], err = catalog.ByName(ctx, conn, table.Schema, table.Name); err != nil {
 			return nil, err
@@ -152,17 +148,13 @@ func (t *Translator) Heartbeat(now time.Time, rec *sink.Record) error {
 	return t.router.Heartbeat(now, rec)
 }
 
-// Fits says of a table in the catalog what its rows would meet.
-func (t *Translator) Fits(def *slot.Definition) error {
-	table, ok := t.Lookup(def.Schema, def.Name)
+// Fits says of a relation what its rows would meet.
+func (t *Translator) Fits(rel *decoder.Relation) error {
+	table, ok := t.Lookup(rel.Namespace, rel.Name)
 	if !ok {
-		return fmt.Errorf("table %s is not one of the connector's", def.Table)
+		return fmt.Errorf("table %s is not one of the connector's", slot.Table{Schema: rel.Namespace, Name: rel.Name})
 	}
-	rel := &decoder.Relation{OID: def.OID, Namespace: def.Schema, Name: def.Name}
-	for _, c := range def.Columns {
-		rel.Columns = append(rel.Columns, decoder.Column{Name: c.Name, TypeOID: c.TypeOID, TypeMod: c.TypeMod})
-	}
-	_, err := t.router.Compile(rel, describe(def.Schema, def.Name, t.known[table]))
+	_, err := t.router.Compile(rel, describe(rel, t.known[table]))
 	return err
 }
 
@@ -172,7 +164,7 @@ func (t *Translator) Compile(ctx context.Context, rel *decoder.Relation, table i
 	if err != nil {
 		return nil, err
 	}
-	p, err := t.router.Compile(rel, describe(rel.Namespace, rel.Name, columns))
+	p, err := t.router.Compile(rel, describe(rel, columns))
 	if err != nil {
 		return nil, err
 	}
@@ -180,8 +172,8 @@ func (t *Translator) Compile(ctx context.Context, rel *decoder.Relation, table i
 }
 
 // describe puts together what the router wants to know of a table.
-func describe(schema, name string, columns []column.Info) router.Table {
-	table := router.Table{Schema: schema, Name: name, Columns: columns}
+func describe(rel *decoder.Relation, columns []column.Info) router.Table {
+	table := router.Table{Schema: rel.Namespace, Name: rel.Name, Columns: columns}
 	var key []column.Info
 	for _, c := range columns {
 		if c.KeyPlace > 0 {
@@ -253,23 +245,16 @@ func (p *plan) finish(rec *sink.Record, outcome router.Outcome, err error) (bool
 	if t.allowed[rec.Topic] {
 		return true, nil
 	}
-	for _, pattern := range t.opt.Allow {
-		if ok, _ := path.Match(pattern, rec.Topic); ok { // New has checked the pattern
-			if len(t.allowed) >= maxTopics {
-				clear(t.allowed)
-			}
-			t.allowed[rec.Topic] = true
-			return true, nil
-		}
+	if !t.allow.Has(rec.Topic) {
+		reject := t.allow.Reject(rec.Topic)
+		reject.Table, reject.EventID = t.tables[p.table].String(), string(p.plan.EventID())
+		return false, reject
 	}
-	if len(t.opt.Allow) == 0 {
-		return true, nil
+	if len(t.allowed) >= maxTopics {
+		clear(t.allowed)
 	}
-	return false, &event.Reject{
-		Table: t.tables[p.table].String(), EventID: string(p.plan.EventID()),
-		Text: fmt.Sprintf("topic %q is not among the allowed ones", rec.Topic),
-		Way:  "add it to the allowed topics, or correct what the application writes",
-	}
+	t.allowed[rec.Topic] = true
+	return true, nil
 }
 
 // maxTopics bounds the topic names that are kept.
@@ -293,13 +278,13 @@ func (t *Translator) Delivered() *sink.Since {
 // takes the whole value, they look like the replacement; else like anything.
 func topics(o *router.Options) func(string) bool {
 	switch o.TopicRegex {
-	case "", "(?<routedByValue>.*)", "(.*)":
+	case "", router.DefaultTopicRegex, "(.*)":
 	default:
 		return func(string) bool { return true }
 	}
 	replacement := o.TopicReplace
 	if replacement == "" {
-		replacement = "outbox.event.${routedByValue}"
+		replacement = router.DefaultTopicReplace
 	}
 	// A value with a line break is not matched, but no topic has one.
 	var pattern strings.Builder

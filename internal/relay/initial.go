@@ -128,7 +128,7 @@ func (p *pump) initial(intake, delivery context.Context, rows Initial) (n int, e
 		Transaction: &decoder.Transaction{CommitLSN: at, EndLSN: at, CommitTime: rows.Taken()},
 	}
 	for _, table := range rows.Tables() {
-		change.Relation = relationOf(table)
+		change.Relation = RelationOf(table)
 		plan, err := p.plan(waiting, change.Relation)
 		if err != nil {
 			return n, err
@@ -158,15 +158,10 @@ func (p *pump) initial(intake, delivery context.Context, rows Initial) (n int, e
 				p.relay.ignored("not_insert")
 				return nil
 			}
-			p.relay.tracker.Add(tx)
-			p.record.Tag.Tx, p.record.Tag.Ordinal, p.record.Tag.Commit = tx, change.Ordinal, uint64(at)
-			if err := p.relay.sink.Submit(waiting, &p.record); err != nil {
-				p.relay.tracker.Done(tx, 1)
+			if err := p.hand(waiting, tx, at, change.Ordinal); err != nil {
 				return err
 			}
 			n++
-			p.relay.received.Add(1)
-			p.relay.opt.Metrics.EventReceived(1)
 			return nil
 		})
 		if err != nil {
@@ -176,8 +171,8 @@ func (p *pump) initial(intake, delivery context.Context, rows Initial) (n int, e
 	return n, nil
 }
 
-// relationOf describes a table as the stream would.
-func relationOf(table *slot.Definition) *decoder.Relation {
+// RelationOf describes a table as the stream would.
+func RelationOf(table *slot.Definition) *decoder.Relation {
 	rel := &decoder.Relation{OID: table.OID, Namespace: table.Schema, Name: table.Name}
 	for _, c := range table.Columns {
 		rel.Columns = append(rel.Columns, decoder.Column{Name: c.Name, TypeOID: c.TypeOID, TypeMod: c.TypeMod})

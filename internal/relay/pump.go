@@ -296,24 +296,32 @@ func (p *pump) submitted(commit pglogrepl.LSN, ordinal uint32) bool {
 	return commit < p.last.commit || commit == p.last.commit && ordinal <= p.last.ordinal
 }
 
-// submit hands the record to the sink.
+// submit hands over the record at the next position of the stream.
 func (p *pump) submit(delivery context.Context, commit pglogrepl.LSN, committed time.Time, ordinal uint32) error {
 	if p.last.tx == 0 {
 		tx := p.relay.tracker.Begin(commit, committed)
 		p.last = position{commit: commit, ordinal: ordinal - 1, tx: tx}
 	}
-	p.relay.tracker.Add(p.last.tx)
-	p.record.Tag.Tx, p.record.Tag.Ordinal, p.record.Tag.Commit = p.last.tx, ordinal, uint64(commit)
 	p.blocked.Store(true)
-	err := p.relay.sink.Submit(delivery, &p.record)
+	err := p.hand(delivery, p.last.tx, commit, ordinal)
 	p.blocked.Store(false)
 	if err != nil {
-		p.relay.tracker.Done(p.last.tx, 1) // it was not handed over; the next session brings it again
 		return err
 	}
 	p.last.ordinal = ordinal
 	p.reach = max(p.reach, commit)
 	failpoint.Hit("relay.in-transaction")
+	return nil
+}
+
+// hand gives the record to the sink, as one of tx.
+func (p *pump) hand(ctx context.Context, tx uint32, commit pglogrepl.LSN, ordinal uint32) error {
+	p.relay.tracker.Add(tx)
+	p.record.Tag.Tx, p.record.Tag.Ordinal, p.record.Tag.Commit = tx, ordinal, uint64(commit)
+	if err := p.relay.sink.Submit(ctx, &p.record); err != nil {
+		p.relay.tracker.Done(tx, 1) // it was not handed over, and comes again
+		return err
+	}
 	p.relay.received.Add(1)
 	p.relay.opt.Metrics.EventReceived(1)
 	return nil

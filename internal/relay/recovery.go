@@ -78,11 +78,7 @@ func (r *recovery) load(ctx context.Context) (*checkpoint.Checkpoint, error) {
 	if _, pending, _ := r.relay.tracker.Pending(); r.lost && pending == 0 {
 		// We are our predecessor's successor again. With events in flight this
 		// would be too late: Kafka refuses them, and the relay ends.
-		r.done.Store(false)
-		r.over = false
-		r.writing.Lock()
-		r.begun = false // until the checkpoint is ours again
-		r.writing.Unlock()
+		r.again()
 	}
 	if r.store == nil || r.done.Load() {
 		return nil, nil
@@ -245,7 +241,7 @@ func (r *recovery) again() {
 	r.done.Store(false)
 	r.over = false
 	r.writing.Lock()
-	r.begun = false
+	r.begun = false // until the checkpoint is ours again
 	r.writing.Unlock()
 }
 

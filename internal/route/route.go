@@ -2,7 +2,6 @@ package route
 
 import (
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 
@@ -26,7 +25,7 @@ type Options struct {
 // Router makes records of events. It is not safe for concurrent use.
 type Router struct {
 	parts  []part
-	allow  []string
+	allow  Allow
 	topics map[string]string
 	name   []byte
 }
@@ -40,17 +39,16 @@ func New(o Options) (*Router, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range o.Allow {
-		if _, err := path.Match(p, ""); err != nil || p == "" {
-			return nil, &OptionError{fmt.Sprintf("allowed topic %q is not a pattern", p), "use a topic's name, or a pattern with *, ? and [a-z]"}
-		}
+	allow, err := NewAllow(o.Allow)
+	if err != nil {
+		return nil, err
 	}
-	r := &Router{parts: parts, allow: append([]string(nil), o.Allow...), topics: make(map[string]string)}
+	r := &Router{parts: parts, allow: allow, topics: make(map[string]string)}
 	if name, fixed := r.fixed(); fixed {
-		if text, _ := checkTopic(name); text != "" {
+		if text, _ := checkTopic(string(name)); text != "" {
 			return nil, &OptionError{fmt.Sprintf("topic template %q: %s", o.Topic, text), "a topic's name has 1 to 249 of the characters a-z A-Z 0-9 . _ -, and does not begin with __"}
 		}
-		if !r.allowed(string(name)) {
+		if !r.allow.Has(string(name)) {
 			return nil, &OptionError{fmt.Sprintf("topic template %q: the topic is not among the allowed ones", o.Topic), "add it to the allowed topics: " + strings.Join(o.Allow, ", ")}
 		}
 	}
@@ -107,34 +105,26 @@ func (r *Router) topic(ev *event.Event) (string, error) {
 					"the topic template needs it of every event; the application must write it, or the template do without")
 			}
 			// A value of any size must not make this buffer as large.
-			r.name = append(r.name, v[:min(len(v), maxTopic+1)]...)
+			r.name = append(r.name, v[:min(len(v), MaxTopic+1)]...)
 		}
 	}
 	if name, known := r.topics[string(r.name)]; known {
 		return name, nil
 	}
-	if text, way := checkTopic(r.name); text != "" {
+	name := string(r.name)
+	if text, way := checkTopic(name); text != "" {
 		return "", reject(ev, text, way)
 	}
-	name := string(r.name)
-	if !r.allowed(name) {
-		return "", reject(ev, fmt.Sprintf("topic %q is not among the allowed ones", name),
-			"add it to the allowed topics, or correct what the application writes")
+	if !r.allow.Has(name) {
+		bad := r.allow.Reject(name)
+		bad.Table, bad.EventID = ev.Table, string(ev.ID)
+		return "", bad
 	}
 	if len(r.topics) >= maxTopics {
 		clear(r.topics)
 	}
 	r.topics[name] = name
 	return name, nil
-}
-
-func (r *Router) allowed(topic string) bool {
-	for _, p := range r.allow {
-		if ok, _ := path.Match(p, topic); ok { // New has checked the pattern
-			return true
-		}
-	}
-	return len(r.allow) == 0
 }
 
 func (r *Router) partition(ev *event.Event) (int32, error) {

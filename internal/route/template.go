@@ -59,7 +59,7 @@ func parseTemplate(s string) ([]part, error) {
 				text = rest[:open]
 			}
 			for i := range len(text) {
-				if !legal(text[i]) {
+				if !TopicByte(text[i]) {
 					return nil, bad("%q cannot be in a topic's name", text[i:i+1])
 				}
 			}
@@ -89,8 +89,8 @@ func parseTemplate(s string) ([]part, error) {
 			return nil, bad("unknown placeholder %q", "<"+name+">")
 		}
 	}
-	if length > maxTopic {
-		return nil, bad("longer than the %d characters that a topic's name may have", maxTopic)
+	if length > MaxTopic {
+		return nil, bad("longer than the %d characters that a topic's name may have", MaxTopic)
 	}
 	return parts, nil
 }

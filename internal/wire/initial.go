@@ -111,7 +111,7 @@ func (w *wiring) snapshotTables(ctx context.Context, conn *pgx.Conn) ([]*slot.De
 		if def == nil {
 			return nil, &slot.Error{Kind: slot.ErrTable, Text: "table " + t.String() + " does not exist", Way: "it was dropped this moment"}
 		}
-		if err := def.Check(w.translation.Fits); err != nil {
+		if err := def.Check(Defined(w.translation.Fits)); err != nil {
 			return nil, err
 		}
 		tables = append(tables, def)

@@ -42,8 +42,8 @@ type Options struct {
 type Translation struct {
 	Translator route.Translator
 	Tables     []slot.Table
-	Fits       func(*slot.Definition) error // of a table's columns
-	Messages   bool                         // logical messages make records too
+	Fits       func(*decoder.Relation) error // says why rows of a table make no records
+	Messages   bool                          // logical messages make records too
 	// SnapshotMode is one of Debezium's: no_data, initial, initial_only, always,
 	// when_needed. Empty leaves it to the configuration.
 	SnapshotMode string
@@ -57,8 +57,8 @@ type Translation struct {
 	// Heartbeat is a record that is sent now and then, with a query beside it; may
 	// be nil, and empty.
 	Heartbeat      *relay.Heartbeat
-	AskTopics      bool // let a broker make missing topics, if it is set to
 	HeartbeatQuery string
+	AskTopics      bool // let a broker make missing topics, if it is set to
 }
 
 // Instance is a relay with its admin listener, ready to run.
@@ -184,7 +184,7 @@ func (w *wiring) open(ctx context.Context, known, remembered slot.History, expec
 	p := &w.opt.Config.Postgres
 	s, err := slot.Open(ctx, slot.StreamOptions{
 		Config: w.conn, Slot: p.Slot, Publication: p.Publication, Application: w.name,
-		Known: known, Remembered: remembered, Tables: w.translation.Tables, Expected: expected, Fits: w.translation.Fits,
+		Known: known, Remembered: remembered, Tables: w.translation.Tables, Expected: expected, Fits: Defined(w.translation.Fits),
 		Messages: w.translation.Messages, Unmoved: w.unmoved(),
 		StatusInterval: p.StatusInterval, ConfirmInterval: p.ConfirmInterval, Log: w.opt.Log,
 	})
@@ -265,21 +265,21 @@ func EventTables(configured []config.Table) []event.Table {
 	return list
 }
 
-// Fits says of a table in the catalog what the mapper would say of it at its
-// first row.
-func Fits(mapper *event.Mapper) func(*slot.Definition) error {
-	return func(def *slot.Definition) error {
-		index, ok := mapper.Lookup(def.Schema, def.Name)
+// Fits says of a relation what the mapper would say of its first row.
+func Fits(mapper *event.Mapper) func(*decoder.Relation) error {
+	return func(rel *decoder.Relation) error {
+		index, ok := mapper.Lookup(rel.Namespace, rel.Name)
 		if !ok {
-			return fmt.Errorf("table %s is not configured", def.Table)
-		}
-		rel := &decoder.Relation{OID: def.OID, Namespace: def.Schema, Name: def.Name}
-		for _, c := range def.Columns {
-			rel.Columns = append(rel.Columns, decoder.Column{Name: c.Name, TypeOID: c.TypeOID, TypeMod: c.TypeMod})
+			return fmt.Errorf("table %s is not configured", slot.Table{Schema: rel.Namespace, Name: rel.Name})
 		}
 		_, err := mapper.Compile(rel, index)
 		return err
 	}
+}
+
+// Defined asks the same of a table in the catalog.
+func Defined(fits func(*decoder.Relation) error) func(*slot.Definition) error {
+	return func(def *slot.Definition) error { return fits(relay.RelationOf(def)) }
 }
 
 // ErrStopped is the cause with which a signal ends intake.

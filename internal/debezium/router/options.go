@@ -60,8 +60,10 @@ type Options struct {
 
 // What the empty Options mean.
 const (
-	DefaultVersion     = "3.6.1.Final"
-	DefaultUnavailable = "__debezium_unavailable_value"
+	DefaultVersion      = "3.6.1.Final"
+	DefaultTopicRegex   = "(?<routedByValue>.*)"
+	DefaultTopicReplace = "outbox.event.${routedByValue}"
+	DefaultUnavailable  = "__debezium_unavailable_value"
 )
 
 // Table is what the catalog says about an outbox table when a plan is compiled.

@@ -8,6 +8,7 @@ import (
 	"github.com/walpost/walpost/internal/debezium/column"
 	"github.com/walpost/walpost/internal/debezium/connect"
 	"github.com/walpost/walpost/internal/event"
+	"github.com/walpost/walpost/internal/route"
 	"github.com/walpost/walpost/sink"
 )
 
@@ -91,7 +92,7 @@ func (r *Router) schemaPrefix(t Table) string {
 	var b strings.Builder
 	for _, c := range strings.Join([]string{r.opt.TopicPrefix, t.Schema, t.Name}, r.opt.TopicDelimiter) {
 		switch {
-		case c < 0x80 && legal(byte(c)):
+		case c < 0x80 && route.TopicByte(byte(c)):
 			b.WriteRune(c)
 		case c > 0xffff: // two characters of Java's
 			b.WriteString("__")
@@ -100,7 +101,7 @@ func (r *Router) schemaPrefix(t Table) string {
 		}
 	}
 	name := b.String()
-	return name[:min(len(name), maxTopic)] + "."
+	return name[:min(len(name), route.MaxTopic)] + "."
 }
 
 func (p *Plan) unfit(column, text, way string) error {

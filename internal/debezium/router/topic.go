@@ -4,15 +4,11 @@ import (
 	"fmt"
 
 	"github.com/walpost/walpost/internal/debezium/javaregex"
+	"github.com/walpost/walpost/internal/route"
 )
 
-const (
-	// maxTopic is Kafka's limit for a topic's name
-	// (org.apache.kafka.common.internals.Topic).
-	maxTopic = 249
-	// maxTopics bounds the values whose topic is kept. Beyond it all are forgotten.
-	maxTopics = 1 << 14
-)
+// maxTopics bounds the values whose topic is kept. Beyond it all are forgotten.
+const maxTopics = 1 << 14
 
 // topics is Connect's RegexRouter.
 type topics struct {
@@ -58,25 +54,13 @@ func (t *topics) of(value []byte) (topic, fault, way string) {
 
 // topicFault says why the broker would refuse a topic's name.
 func topicFault(name string) (text, way string) {
-	const rule = "a topic's name has 1 to 249 of the characters a-z A-Z 0-9 . _ -; correct what the application writes, or route.topic.regex and route.topic.replacement"
-	switch {
-	case name == "":
-		return "the topic's name is empty", rule
-	case len(name) > maxTopic:
-		return fmt.Sprintf("topic name %q… is longer than %d characters", name[:40], maxTopic), rule
-	case name == "." || name == "..":
-		return fmt.Sprintf("topic name %q is not allowed", name), rule
-	case name == "__consumer_offsets" || name == "__transaction_state" || name == "__share_group_state":
-		return fmt.Sprintf("topic %q belongs to Kafka itself", name), rule
+	reserved := ""
+	switch name {
+	case "__consumer_offsets", "__transaction_state", "__share_group_state":
+		reserved = fmt.Sprintf("topic %q belongs to Kafka itself", name)
 	}
-	for i := range len(name) {
-		if !legal(name[i]) {
-			return fmt.Sprintf("topic name %q has a character that is not allowed at position %d", name, i+1), rule
-		}
+	if text = route.TopicFault(name, reserved); text == "" {
+		return "", ""
 	}
-	return "", ""
-}
-
-func legal(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-'
+	return text, route.TopicForm + "; correct what the application writes, or route.topic.regex and route.topic.replacement"
 }

@@ -14,10 +14,8 @@ import (
 
 // Options of Run.
 type Options struct {
-	Config      *pgx.ConnConfig
-	Application string
-	Spec        *connector.Spec
-	Slot        string
+	Spec *connector.Spec
+	Slot string
 	// Tables take the place of what the connector's lists select.
 	Tables []slot.Table
 	// Look makes nothing that is missing.
@@ -27,15 +25,11 @@ type Options struct {
 
 // Run finds the tables and makes the publication where it is missing. Errors
 // that are not a *slot.Error, or of the configuration, are passing faults.
-func Run(ctx context.Context, opt Options) ([]slot.Table, error) {
-	conn, err := pg.Connect(ctx, opt.Config, opt.Application)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+func Run(ctx context.Context, conn *pgx.Conn, opt Options) ([]slot.Table, error) {
 	if _, err := slot.CheckServer(ctx, conn); err != nil {
 		return nil, err
 	}
+	var err error
 	tables := opt.Tables
 	if len(tables) == 0 {
 		if tables, err = Tables(ctx, conn, opt.Spec); err != nil {

@@ -38,15 +38,11 @@ func spec(change func(*connector.Spec)) *connector.Spec {
 
 func run(t *testing.T, dsn string, s *connector.Spec, more ...func(*Options)) (tables string, err error) {
 	t.Helper()
-	config, err := pg.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	opt := Options{Config: config, Application: "walpost/test", Spec: s, Slot: testkit.Unique("start"), Log: zap.NewNop()}
+	opt := Options{Spec: s, Slot: testkit.Unique("start"), Log: zap.NewNop()}
 	for _, f := range more {
 		f(&opt)
 	}
-	list, err := Run(t.Context(), opt)
+	list, err := Run(t.Context(), testkit.Connect(t, dsn), opt)
 	var names []string
 	for _, table := range list {
 		names = append(names, table.String())
@@ -265,7 +261,12 @@ func TestNoRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	config.User = role
-	_, err = Run(t.Context(), Options{Config: config, Application: "walpost/test", Spec: spec(nil), Slot: "none", Log: zap.NewNop()})
+	conn, err := pg.Connect(t.Context(), config, "walpost/test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	_, err = Run(t.Context(), conn, Options{Spec: spec(nil), Slot: "none", Log: zap.NewNop()})
 	e, ok := errors.AsType[*slot.Error](err)
 	if !ok || e.Kind != slot.ErrDenied || !strings.HasSuffix(e.Hint(), `run: create publication "p" for table "public"."out" with (publish = 'insert, update')`) {
 		t.Errorf("got %v", err)

@@ -117,7 +117,7 @@ func relayed(ctx context.Context, opt options, count *counter) error {
 		Open: func(ctx context.Context, known, _ slot.History, expected *slot.Published) (relay.Stream, error) {
 			s, err := slot.Open(ctx, slot.StreamOptions{
 				Config: opt.conn, Slot: opt.slot, Publication: opt.publication, Application: name,
-				Known: known, Tables: tables, Expected: expected, Fits: wire.Fits(mapper), Log: log,
+				Known: known, Tables: tables, Expected: expected, Fits: wire.Defined(wire.Fits(mapper)), Log: log,
 			})
 			if err != nil {
 				return nil, err // not a typed nil in the interface
