@@ -106,6 +106,7 @@ func Kafka(ctx context.Context) (addr string, stop Stop, err error) {
 			"KAFKA_CONTROLLER_LISTENER_NAMES":                "CONTROLLER",
 			"KAFKA_NUM_PARTITIONS":                           "12",
 			"KAFKA_AUTO_CREATE_TOPICS_ENABLE":                "false",
+			"KAFKA_LOG_RETENTION_MS":                         "-1", // see package kafkaserver
 			"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":         "1",
 			"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
 			"KAFKA_TRANSACTION_STATE_LOG_MIN_ISR":            "1",

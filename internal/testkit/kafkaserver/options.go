@@ -85,9 +85,12 @@ func (c *Cluster) properties(b *broker) string {
 		"group.initial.rebalance.delay.ms":                 "0",
 		// A broker that was killed cannot register again before its session has
 		// ended, and nobody leads its partitions meanwhile.
-		"broker.session.timeout.ms":      "3000",
-		"broker.heartbeat.interval.ms":   "500",
-		"auto.create.topics.enable":      fmt.Sprint(c.opts.AutoCreateTopics),
+		"broker.session.timeout.ms":    "3000",
+		"broker.heartbeat.interval.ms": "500",
+		"auto.create.topics.enable":    fmt.Sprint(c.opts.AutoCreateTopics),
+		// The age of a record is that of its timestamp, which tests choose: with the
+		// default of seven days, one from 1970 is gone 30 seconds after the start.
+		"log.retention.ms":               "-1",
 		"log.cleaner.dedupe.buffer.size": "8388608", // of 128 MiB, more than a third of the heap
 	}
 	if c.opts.SASL {
