@@ -25,15 +25,17 @@ func CollectEarly() {
 // Processors keeps the process on one processor as long as that is not busy, and
 // returns when ctx ends. An event is handed from goroutine to goroutine several
 // times; on several processors each time wakes a thread that was asleep, which
-// costs more than the work. GOMAXPROCS has the last word.
+// costs more than the work. It begins with all of them: a backlog is likely at the
+// start, and on one processor every answer of Kafka that the first record needs
+// would wait until the reader of the backlog is interrupted. GOMAXPROCS has the
+// last word.
 func Processors(ctx context.Context) {
 	most := runtime.GOMAXPROCS(0) // the container's limit, if it has one
 	if os.Getenv("GOMAXPROCS") != "" || most == 1 {
 		return
 	}
-	runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(most)
-	g := governor{most: most}
+	g := newGovernor(most)
 	tick := time.NewTicker(governorInterval)
 	defer tick.Stop()
 	for last, used := time.Now(), cpuTime(); ; {
@@ -62,6 +64,11 @@ type governor struct {
 	most int
 	all  bool
 	calm int
+}
+
+// newGovernor begins with all processors, of which one calm interval leaves one.
+func newGovernor(most int) *governor {
+	return &governor{most: most, all: true, calm: calmIntervals - 1}
 }
 
 // next takes the load of the last interval, in processors.
