@@ -2,7 +2,8 @@ package outbox
 
 import (
 	"context"
-	"fmt"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // ProcessBatch is Process for consecutive messages of one partition, in one
@@ -60,16 +61,18 @@ func (c *Consumer) finish(ctx context.Context, ms []Message, results []Result, m
 
 // together gives no results when the messages have to be processed one by one.
 func (c *Consumer) together(ctx context.Context, ms []Message, h Handler) (results []Result, more []bool, err error) {
-	tx, err := c.db.Begin(ctx)
-	if err != nil {
-		return nil, nil, fmt.Errorf("begin: %w", err)
-	}
-	defer rollback(ctx, tx)
-	found, err := c.claim(ctx, tx, ms, false)
-	if err != nil {
-		return nil, nil, err
+	var tx pgx.Tx
+	found, known := c.peek(ctx, ms)
+	if !known {
+		if tx, found, err = c.open(ctx, ms); tx != nil {
+			defer rollback(ctx, tx)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
 	}
 	results, more = make([]Result, len(ms)), make([]bool, len(ms))
+	keep := false
 	for i, f := range found {
 		out, _ := outcome(f)
 		if out != Applied && out != Duplicate && out != Stale || f.own != "" {
@@ -77,6 +80,11 @@ func (c *Consumer) together(ctx context.Context, ms []Message, h Handler) (resul
 		}
 		results[i] = Result{Message: ms[i], Outcome: out, Position: max(f.position, 0)}
 		more[i] = f.waiting || out == Applied && f.frozen
+		keep = keep || out == Applied || out == Stale && c.keeps(&ms[i], &f)
+	}
+	c.repeating.Store(!keep)
+	if !keep {
+		return results, more, nil
 	}
 	for i := range ms {
 		if results[i].Outcome != Applied {

@@ -10,7 +10,7 @@ import (
 // statements of a consumer. The tables' names are filled in once.
 type statements struct {
 	claimBoth, claimVersion, claimID string
-	look                             string
+	look, peek                       string
 	unclaim, lockPosition, baseline  string
 	lockHeads, park, resolve, fail   string
 	fill                             func(string) string
@@ -48,6 +48,9 @@ select exists (select from claimed), exists (select from moved), exists (select 
       (select floor from {schema}consumer_floors where consumer = $1), '-infinity'),
   current_setting('transaction_isolation') <> 'read committed'`
 
+	// peek is look, and whether the id is taken.
+	peek = `select exists (select from {schema}processed_events where consumer = $1 and event_id = $2::uuid),`
+
 	unclaim  = `delete from {schema}processed_events where consumer = $1 and event_id = $2::uuid`
 	baseline = `insert into {schema}consumer_positions (consumer, aggregate_type, aggregate_id, version) values ($1, $2, $3, $4)
 on conflict (consumer, aggregate_type, aggregate_id) do nothing`
@@ -72,7 +75,7 @@ func newStatements(schema string) statements {
 	fill := strings.NewReplacer("{schema}", schema, "{parked}", parkedColumns).Replace
 	return statements{
 		claimBoth: fill(claimed + moved), claimVersion: fill(claimVersion + moved), claimID: fill(claimID),
-		look: fill(look), unclaim: fill(unclaim), lockPosition: fill(lockPosition), baseline: fill(baseline),
+		look: fill(look), peek: fill(peek + strings.TrimPrefix(look, "select")), unclaim: fill(unclaim), lockPosition: fill(lockPosition), baseline: fill(baseline),
 		lockHeads: fill(lockHeads), park: fill(park), resolve: fill(resolve), fail: fill(fail), fill: fill,
 	}
 }
@@ -104,6 +107,11 @@ type finding struct {
 // age was decided when it was parked.
 func (c *Consumer) claim(ctx context.Context, tx pgx.Tx, ms []Message, resuming bool) ([]finding, error) {
 	var batch pgx.Batch
+	c.queueClaims(&batch, ms)
+	return c.readClaims(tx.SendBatch(ctx, &batch), ms, resuming)
+}
+
+func (c *Consumer) queueClaims(batch *pgx.Batch, ms []Message) {
 	for i := range ms {
 		m := &ms[i]
 		sql, args := c.sql.claimID, []any{c.opt.Name, m.ID.String()}
@@ -114,33 +122,46 @@ func (c *Consumer) claim(ctx context.Context, tx pgx.Tx, ms []Message, resuming 
 			}
 		}
 		batch.Queue(sql, args...)
-		batch.Queue(c.sql.look, c.opt.Name, m.ID.String(), m.AggregateType, m.AggregateID, m.known(), c.opt.Floor.Seconds())
+		batch.Queue(c.sql.look, c.lookArgs(m)...)
 	}
-	results := tx.SendBatch(ctx, &batch)
+}
+
+func (c *Consumer) lookArgs(m *Message) []any {
+	return []any{c.opt.Name, m.ID.String(), m.AggregateType, m.AggregateID, m.known(), c.opt.Floor.Seconds()}
+}
+
+func (c *Consumer) readClaims(results pgx.BatchResults, ms []Message, resuming bool) ([]finding, error) {
 	found := make([]finding, len(ms))
 	for i := range ms {
 		var got, moved, fresh, below bool
-		var position *int64
-		var own string
 		f := &found[i]
 		err := results.QueryRow().Scan(&got, &moved, &fresh)
 		if err == nil {
-			err = results.QueryRow().Scan(&position, &f.waiting, &own, &below, &f.frozen)
+			below, err = f.read(results.QueryRow())
 		}
 		if err != nil {
 			_ = results.Close() // gives the same error
 			return nil, err
 		}
-		f.own, f.position = Reason(own), -1
-		if position != nil {
-			f.position = *position
-			if moved {
-				f.position = ms[i].Version - 1
-			}
+		if moved && f.position >= 0 {
+			f.position = ms[i].Version - 1
 		}
 		f.verdict = c.decide(&ms[i], f, got, moved, fresh, below, resuming)
 	}
 	return found, results.Close()
+}
+
+// read takes a row of look, with more columns before it if there are, and gives
+// whether the message is below the floor.
+func (f *finding) read(row pgx.Row, more ...any) (below bool, err error) {
+	var position *int64
+	var own string
+	err = row.Scan(append(more, &position, &f.waiting, &own, &below, &f.frozen)...)
+	f.own, f.position = Reason(own), -1
+	if position != nil {
+		f.position = *position
+	}
+	return below, err
 }
 
 func (c *Consumer) decide(m *Message, f *finding, got, moved, fresh, below, resuming bool) verdict {

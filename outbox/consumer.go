@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -150,9 +151,13 @@ type ConsumerOptions struct {
 type Consumer struct {
 	opt    ConsumerOptions
 	db     Beginner
+	direct *direct // nil: transactions are begun with db
 	sql    statements
 	now    func() time.Time
 	sleep  func(context.Context, time.Duration) error
+	// repeating says that the last message was known already: a guess at the next.
+	repeating atomic.Bool
+
 	mu     sync.Mutex
 	starts map[place]*start // of the crash guard
 }
@@ -200,7 +205,7 @@ func NewConsumer(db Beginner, o ConsumerOptions) (*Consumer, error) {
 	if o.Observe == nil {
 		o.Observe = func(Result) {}
 	}
-	return &Consumer{opt: o, db: db, sql: newStatements(schema), now: time.Now, sleep: sleep, starts: map[place]*start{}}, nil
+	return &Consumer{opt: o, db: db, direct: directly(db), sql: newStatements(schema), now: time.Now, sleep: sleep, starts: map[place]*start{}}, nil
 }
 
 // versioned says whether the message's place in its aggregate counts.

@@ -115,6 +115,16 @@
 // They hold in every isolation level. Under REPEATABLE READ and SERIALIZABLE
 // conflicts are tried again; see BeginWith.
 //
+// # Cost
+//
+// An event adds one round trip to its transaction, and so do up to 1000. A message
+// takes as many round trips as its handler in a plain transaction: BEGIN travels
+// with the statements that claim the message. A duplicate takes two, and one when
+// it comes after another duplicate, as after a restart or in a replay. That is so
+// for a *pgxpool.Pool or a *pgx.Conn, as it is or in BeginWith without a
+// BeginQuery; the Begin of any other Beginner is called, which is one round trip
+// more.
+//
 // # Poolers
 //
 // Everything works behind PgBouncer in transaction mode: only locks of the

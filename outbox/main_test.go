@@ -21,6 +21,9 @@ type pool struct {
 	mode pgx.QueryExecMode
 	opts pgx.TxOptions
 	idle chan *pgx.Conn
+	// begins makes consumers call Begin, as they do for databases that are not
+	// pgx's own.
+	begins bool
 	// fault is asked before each step of a transaction; nil never fails.
 	fault func(step string) error
 }
@@ -44,20 +47,9 @@ func (p *pool) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err := p.fail("begin"); err != nil {
 		return nil, err
 	}
-	var conn *pgx.Conn
-	select {
-	case conn = <-p.idle:
-	default:
-		cfg, err := pgx.ParseConfig(p.dsn)
-		if err != nil {
-			return nil, err
-		}
-		if p.mode != 0 {
-			cfg.DefaultQueryExecMode = p.mode
-		}
-		if conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
-			return nil, err
-		}
+	conn, err := p.connect(ctx)
+	if err != nil {
+		return nil, err
 	}
 	tx, err := conn.BeginTx(ctx, p.opts)
 	if err != nil {
@@ -65,6 +57,60 @@ func (p *pool) Begin(ctx context.Context) (pgx.Tx, error) {
 		return nil, err
 	}
 	return &pooledTx{Tx: tx, pool: p, conn: conn}, nil
+}
+
+func (p *pool) connect(ctx context.Context) (*pgx.Conn, error) {
+	select {
+	case conn := <-p.idle:
+		return conn, nil
+	default:
+	}
+	cfg, err := pgx.ParseConfig(p.dsn)
+	if err != nil {
+		return nil, err
+	}
+	if p.mode != 0 {
+		cfg.DefaultQueryExecMode = p.mode
+	}
+	return pgx.ConnectConfig(ctx, cfg)
+}
+
+// SendBatch is what a pool of pgx does.
+func (p *pool) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	if err := p.fail("begin"); err != nil {
+		return pgx.FailedBatchResults(b, err)
+	}
+	conn, err := p.connect(ctx)
+	if err != nil {
+		return pgx.FailedBatchResults(b, err)
+	}
+	if p.fail("batch") != nil {
+		_ = conn.Close(ctx)
+	}
+	r := &pooledResults{BatchResults: conn.SendBatch(ctx, b)}
+	whole := &pooledTx{Tx: r.BatchResults.Tx(), pool: p, conn: conn}
+	if whole.Tx != nil {
+		r.tx = whole
+	} else {
+		r.release = whole.release
+	}
+	return r
+}
+
+type pooledResults struct {
+	pgx.BatchResults
+	tx      pgx.Tx
+	release func() // of a batch without transaction
+}
+
+func (r *pooledResults) Tx() pgx.Tx { return r.tx }
+
+func (r *pooledResults) Close() error {
+	err := r.BatchResults.Close()
+	if r.release != nil {
+		r.release()
+	}
+	return err
 }
 
 func (p *pool) fail(step string) error {
@@ -198,6 +244,9 @@ func (b *bench) consumer(o ConsumerOptions) *Consumer {
 	c, err := NewConsumer(b.pool, o)
 	if err != nil {
 		b.Fatal(err)
+	}
+	if !b.pool.begins {
+		c.direct = &direct{db: b.pool, options: b.pool.opts}
 	}
 	c.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	return c

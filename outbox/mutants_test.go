@@ -39,6 +39,9 @@ var (
 			return strings.Replace(fill(s), "nulls first, seq limit", "nulls first, seq desc limit", 1)
 		}
 	}}
+	guesses = variant{name: "what is not known is taken for a duplicate", change: func(c *Consumer) {
+		c.sql.peek = strings.Replace(c.sql.peek, "exists", "not exists", 1)
+	}}
 	normalizesJSON = variant{name: "parks the value as JSON", change: func(c *Consumer) {
 		c.sql.park = strings.Replace(c.sql.park, "$17,", "convert_to(convert_from($17, 'UTF8')::jsonb::text, 'UTF8'),", 1)
 	}}
@@ -52,7 +55,7 @@ func TestO12BrokenConsumersAreNoticed(t *testing.T) {
 		mutants []variant
 	}{
 		"O3":        {invariantO3, []variant{normalizesJSON}},
-		"O6":        {invariantO6, []variant{noOnConflict}},
+		"O6":        {invariantO6, []variant{noOnConflict, guesses}},
 		"O6 killed": {invariantO6Killed, []variant{offsetFirst, ownTransaction, noOnConflict}},
 		"O7":        {invariantO7, []variant{firstIsOne, ignoresOrder, neverDrains}},
 		"O8":        {invariantO8, []variant{offsetFirst}},
@@ -86,6 +89,18 @@ func TestIsolationLevelsAndModes(t *testing.T) {
 				}
 			})
 		}
+	}
+	for name, check := range map[string]invariant{
+		"O6": invariantO6, "O6 killed": invariantO6Killed, "O7": invariantO7, "O8": invariantO8, "O10": invariantO10, "O11": invariantO11,
+	} {
+		t.Run("begun by a call "+name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.pool.begins = true
+			if err := check(b, variant{}); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	for name, mode := range map[string]pgx.QueryExecMode{"exec": pgx.QueryExecModeExec, "simple protocol": pgx.QueryExecModeSimpleProtocol} {
 		t.Run(name, func(t *testing.T) {

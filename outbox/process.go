@@ -179,16 +179,19 @@ func outcome(f finding) (Outcome, Reason) {
 // attempt is one transaction. handlerErr counts as an attempt of the handler; err
 // does not.
 func (c *Consumer) attempt(ctx context.Context, m Message, h Handler) (f finding, handlerErr, err error) {
-	tx, err := c.db.Begin(ctx)
-	if err != nil {
-		return finding{}, nil, fmt.Errorf("begin: %w", err)
+	found, known := c.peek(ctx, []Message{m})
+	if known {
+		return found[0], nil, nil
 	}
-	defer rollback(ctx, tx)
-	found, err := c.claim(ctx, tx, []Message{m}, false)
+	tx, found, err := c.open(ctx, []Message{m})
+	if tx != nil {
+		defer rollback(ctx, tx)
+	}
 	if err != nil {
 		return finding{}, nil, err
 	}
 	f = found[0]
+	c.repeating.Store(f.verdict == isDuplicate || f.verdict == isStale)
 	switch f.verdict {
 	case apply:
 		if err := h(ctx, tx, m); err != nil {
@@ -198,6 +201,9 @@ func (c *Consumer) attempt(ctx context.Context, m Message, h Handler) (f finding
 			return f, err, nil
 		}
 	case isStale:
+		if !c.keeps(&m, &f) {
+			return f, nil, nil
+		}
 		// The id stays taken, so that the next delivery is a duplicate.
 	default:
 		return f, nil, nil

@@ -9,7 +9,9 @@ import (
 )
 
 // Beginner begins transactions: a *pgxpool.Pool, a *pgx.Conn, or a pgx.Tx, in
-// which a transaction is a savepoint.
+// which a transaction is a savepoint. Begin may do more, such as choosing a schema:
+// it is called for each transaction, but for a Consumer's on a pool or connection
+// of pgx, where BEGIN is sent together with what follows.
 type Beginner interface {
 	Begin(context.Context) (pgx.Tx, error)
 }
@@ -25,8 +27,18 @@ func (f BeginnerFunc) Begin(ctx context.Context) (pgx.Tx, error) { return f(ctx)
 func BeginWith(db interface {
 	BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)
 }, o pgx.TxOptions) Beginner {
-	return BeginnerFunc(func(ctx context.Context) (pgx.Tx, error) { return db.BeginTx(ctx, o) })
+	return &beginWith{db, o}
 }
+
+type beginWith struct {
+	db interface {
+		BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)
+	}
+	options pgx.TxOptions
+}
+
+// Begin implements Beginner.
+func (b *beginWith) Begin(ctx context.Context) (pgx.Tx, error) { return b.db.BeginTx(ctx, b.options) }
 
 // Buffer holds the events of a transaction until everything else is written. It
 // is not safe for concurrent use.

@@ -33,6 +33,12 @@
 // the same rows; and it measures the start after kill -9 with 100,000 records
 // behind the checkpoint.
 //
+// -application measures package outbox instead, which runs in the application:
+// round trips of the writer and the consumer, counted at the wire; Copy against
+// single inserts; and a consumer's message against the same handler in a plain
+// transaction, new ones and duplicates, with durable commits and without. It needs
+// PostgreSQL alone.
+//
 // The relay is always a process of its own: its CPU is user and system time of
 // the whole process from its start to its last event, its memory the peak of the
 // resident set. At the end the floors are checked; the exit code is 1 if one is

@@ -29,10 +29,12 @@ var phases = []string{phaseBacklog, phaseSingle, phaseBig, phaseLatency, phaseCr
 type options struct {
 	events, single, big, warmUp, runs int
 	latency                           time.Duration
+	rates                             []int
 	only                              []string
 	json, profile, profiles           string
 	against, baseline, chart, from    string
 	ownReader, quick, growth          bool
+	application                       bool
 }
 
 func main() {
@@ -113,6 +115,11 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&opt.single, "single", 100_000, "transactions of one row")
 	flags.IntVar(&opt.big, "big", 1_000_000, "rows of the one large transaction")
 	flags.DurationVar(&opt.latency, "latency", 30*time.Second, "how long latency is measured, 0 not at all")
+	opt.rates = []int{latencyRate, 20 * latencyRate}
+	flags.Func("rate", "events a second for latency, separated by commas (default 1000,20000)", func(list string) (err error) {
+		opt.rates, err = parseRates(list)
+		return err
+	})
 	flags.IntVar(&opt.warmUp, "warm-up", 100_000, "rows that are drained before, so that the broker is warm; 0 none")
 	flags.StringVar(&only, "only", "", "phases to run, separated by commas: "+strings.Join(phases, ", "))
 	flags.IntVar(&opt.runs, "repeat", 1, "how often each drains the backlogs; minimum, median and maximum are printed")
@@ -120,6 +127,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&opt.against, "against", "", "debezium: a real Debezium drains the same backlogs, with its defaults and tuned")
 	flags.BoolVar(&opt.quick, "quick", false, "small backlogs and no latency, for -baseline")
 	flags.BoolVar(&opt.growth, "growth", false, "measure how cost grows with rows, transaction size, aggregates, payload, partitions and topics, and nothing else that -only does not name")
+	flags.BoolVar(&opt.application, "application", false, "measure package outbox, with PostgreSQL alone, and nothing else that -only or -growth does not name; at least 25 rounds")
 	flags.StringVar(&opt.baseline, "baseline", "", "results to compare with; the exit code is 1 if ratios or counts are worse")
 	flags.StringVar(&opt.chart, "chart", "", "file for a picture (SVG) of the results; with -from nothing is measured")
 	flags.StringVar(&opt.from, "from", "", "results to draw")
@@ -158,7 +166,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		}
 	}
 	opt.only = phases
-	if opt.growth {
+	if opt.growth || opt.application {
 		opt.only = nil
 	}
 	if opt.quick {
@@ -187,6 +195,16 @@ func bench(ctx context.Context, opt options, stderr io.Writer) (report *Report, 
 		fmt.Fprintf(stderr, "%5.1f s  %s\n", time.Since(begun).Seconds(), fmt.Sprintf(format, args...))
 	}
 	machine := describeMachine()
+	var application *Application
+	if opt.application {
+		if application, machine.Postgres, err = benchApplication(ctx, opt, say); err != nil {
+			return nil, fmt.Errorf("application: %w", err)
+		}
+	}
+	if len(opt.only) == 0 && !opt.growth {
+		report = &Report{At: time.Now().UTC(), Machine: machine, Application: application, Floors: applicationFloors(application)}
+		return report, report.writeTo(opt.json)
+	}
 	r, err := newRig(ctx, opt, say)
 	defer func() { err = errors.Join(err, r.close()) }()
 	if err != nil {
@@ -212,7 +230,7 @@ func bench(ctx context.Context, opt options, stderr io.Writer) (report *Report, 
 	for _, p := range []phase{
 		{phaseBacklog, opt.events, rowsPerTx, opt.runs, drainers},
 		{phaseSingle, opt.single, 1, opt.runs, drainers},
-		{phaseBig, opt.big, opt.big, 1, []string{byKafka}},
+		{phaseBig, opt.big, opt.big, 1, []string{limit, byKafka}}, // how long the server decodes before it sends
 	} {
 		if !want(p.name) {
 			continue
@@ -224,9 +242,18 @@ func bench(ctx context.Context, opt options, stderr io.Writer) (report *Report, 
 		drains = append(drains, done...)
 	}
 	var latency *Latency
+	var latencies []*Latency
 	if want(phaseLatency) && opt.latency > 0 {
-		if latency, err = r.latency(ctx, opt.latency); err != nil {
-			return nil, fmt.Errorf("latency: %w", err)
+		for _, rate := range opt.rates {
+			l, err := r.latency(ctx, opt.latency, rate)
+			if err != nil {
+				return nil, fmt.Errorf("latency at %d/s: %w", rate, err)
+			}
+			if rate == latencyRate {
+				latency = l
+			} else {
+				latencies = append(latencies, l)
+			}
 		}
 	}
 	var crash *Crash
@@ -242,11 +269,7 @@ func bench(ctx context.Context, opt options, stderr io.Writer) (report *Report, 
 		}
 	}
 	report = newReport(machine, drains, latency, crash)
-	report.Growth = grown
-	if opt.json != "" {
-		if err := report.write(opt.json); err != nil {
-			return nil, err
-		}
-	}
-	return report, nil
+	report.Latencies, report.Growth, report.Application = latencies, grown, application
+	report.Floors = append(report.Floors, applicationFloors(application)...)
+	return report, report.writeTo(opt.json)
 }

@@ -14,11 +14,15 @@ type Report struct {
 	Machine Machine   `json:"machine"`
 	Rows    []Row     `json:"rows"`
 	Latency *Latency  `json:"latency,omitempty"`
+	// Latencies are at other rates than the usual one.
+	Latencies []*Latency `json:"latencies,omitempty"`
 	Crash   *Crash    `json:"crash,omitempty"`
 	Growth  []Growth  `json:"growth,omitempty"`
-	Ratios  Ratios    `json:"ratios"`
-	Walpost Walpost   `json:"walpost"`
-	Floors  []Floor   `json:"floors"`
+	// Application is there when package outbox was measured.
+	Application *Application `json:"application,omitempty"`
+	Ratios      Ratios       `json:"ratios"`
+	Walpost     Walpost      `json:"walpost"`
+	Floors      []Floor      `json:"floors"`
 }
 
 // Machine says where.
@@ -121,7 +125,11 @@ func highest(s *Stat) *float64 {
 	return &s.Max
 }
 
-func (r *Report) write(path string) error {
+// writeTo writes a file, if one is wanted.
+func (r *Report) writeTo(path string) error {
+	if path == "" {
+		return nil
+	}
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err

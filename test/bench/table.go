@@ -78,8 +78,12 @@ func optional(v *float64, digits int) string {
 // print writes the report for people.
 func (r *Report) print(w io.Writer) error {
 	m := r.Machine
-	if _, err := fmt.Fprintf(w, "\n%s, %s; limit measured with %s\n%d × %s, Linux %s, %s, load %s\n\n",
-		m.Postgres, m.Kafka, m.Receiver, m.CPUs, m.Model, m.Kernel, m.Go, m.LoadAvg); err != nil {
+	servers := m.Postgres
+	if m.Kafka != "" {
+		servers += ", " + m.Kafka + "; limit measured with " + m.Receiver
+	}
+	if _, err := fmt.Fprintf(w, "\n%s\n%d × %s, Linux %s, %s, load %s\n\n",
+		servers, m.CPUs, m.Model, m.Kernel, m.Go, m.LoadAvg); err != nil {
 		return err
 	}
 	if len(r.Rows) > 0 {
@@ -92,6 +96,11 @@ func (r *Report) print(w io.Writer) error {
 			return err
 		}
 	}
+	for _, l := range r.Latencies {
+		if err := l.print(w); err != nil {
+			return err
+		}
+	}
 	if r.Crash != nil {
 		if err := r.Crash.print(w); err != nil {
 			return err
@@ -99,6 +108,11 @@ func (r *Report) print(w io.Writer) error {
 	}
 	if len(r.Growth) > 0 {
 		if err := printGrowth(w, r.Growth); err != nil {
+			return err
+		}
+	}
+	if r.Application != nil {
+		if err := r.Application.print(w); err != nil {
 			return err
 		}
 	}
