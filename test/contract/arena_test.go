@@ -44,7 +44,11 @@ func newArena(t *testing.T, e command) *arena {
 		t: t, example: e, dsn: dsn, url: asURL(t, dsn), brokers: testkit.Kafka(t).Addr(),
 		name: name, topic: name + ".account", db: testkit.Connect(t, dsn),
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(a.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(a.brokers...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchCompression(kgo.NoCompression()), // as walpost; some clients have no other
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,4 +55,31 @@ var examples = []example{
 		run:       []string{"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", "{home}/target/classes:{home}/target/lib/*", "example.jpa.JpaExample"},
 		writeOnly: true,
 	},
+	{
+		name:    "Python psycopg",
+		needs:   []string{"python3", "pip3"},
+		dir:     "docs/examples/python",
+		install: pipInstall,
+		run:     []string{"python3", "{home}/psycopg_example.py"},
+		env:     []string{"PYTHONPATH={home}/packages"},
+	},
+	{
+		name:      "Python SQLAlchemy",
+		needs:     []string{"python3", "pip3"},
+		dir:       "docs/examples/python",
+		install:   pipInstall,
+		run:       []string{"python3", "{home}/sqlalchemy_example.py"},
+		env:       []string{"PYTHONPATH={home}/packages"},
+		writeOnly: true,
+	},
+	{
+		name:    "Node.js",
+		needs:   []string{"node", "npm"},
+		dir:     "docs/examples/node",
+		install: [][]string{{"npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"}},
+		run:     []string{"node", "{home}/example.js"},
+	},
 }
+
+// pipInstall takes wheels only: nothing is built.
+var pipInstall = [][]string{{"python3", "-m", "pip", "install", "-q", "--only-binary", ":all:", "--target", "{home}/packages", "-r", "requirements.txt"}}

@@ -10,6 +10,7 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -210,12 +211,14 @@ public final class JdbcExample {
     }
 
     private static String header(ConsumerRecord<?, ?> record, String name) {
-        Header header = record.headers().lastHeader(name);
-        if (header == null || header.value() == null) {
+        // Of several the first counts; lastHeader would give the last.
+        Iterator<Header> headers = record.headers().headers(name).iterator();
+        byte[] value = headers.hasNext() ? headers.next().value() : null;
+        if (value == null) {
             throw new IllegalArgumentException("no header " + name + " at offset " + record.offset()
                     + " of partition " + record.partition() + ": not a record of walpost");
         }
-        return new String(header.value(), StandardCharsets.UTF_8);
+        return new String(value, StandardCharsets.UTF_8);
     }
 
     private static final class VersionGap extends RuntimeException {
