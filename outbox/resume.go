@@ -17,8 +17,8 @@ type ParkedFilter struct {
 	AggregateType string
 	AggregateID   string
 	Reasons       []Reason
-	// Limit of events that List gives, or of aggregates that Resume takes on;
-	// 1000.
+	// Limit of events that Consumer.Parked gives, or of aggregates that Resume
+	// takes on; 1000.
 	Limit int
 }
 

@@ -26,6 +26,8 @@ type initFlags struct {
 
 	wait  time.Duration
 	print bool
+
+	consumer bool
 }
 
 func newInitCommand(a *app) *cobra.Command {
@@ -54,10 +56,15 @@ of the tables, with the right to create in the database and with REPLICATION;
 	flags.BoolVar(&f.failover, "failover", true, "let standbys synchronize the slot (PostgreSQL 17 and later)")
 	flags.DurationVar(&f.wait, "wait", 30*time.Second, "how long the slot may wait for open transactions")
 	flags.BoolVar(&f.print, "print", false, "print the SQL instead of running it")
+	flags.BoolVar(&f.consumer, "consumer", false, "with --print, also print the tables that a consumer keeps")
 	return cmd
 }
 
 func (a *app) init(cmd *cobra.Command, f initFlags) error {
+	if f.consumer && !f.print {
+		return cli.UsageError("--consumer goes with --print: a consumer's tables belong to its own database",
+			"add --print and run the SQL there, or call outbox.Migrate in the consumer")
+	}
 	need := config.NeedPostgres
 	if f.print {
 		need = 0
@@ -76,6 +83,7 @@ func (a *app) init(cmd *cobra.Command, f initFlags) error {
 	opt := setup.Options{
 		Slot: cfg.Postgres.Slot, Publication: cfg.Postgres.Publication, Tables: wire.SlotTables(cfg.Postgres.Tables),
 		CreateTables: f.createTable, Payload: f.payload, Failover: f.failover, Wait: f.wait, CheckTable: wire.Defined(wire.Fits(mapper)), Checkpoint: f.checkpoint,
+		Consumer:  f.consumer,
 		LaterSlot: cfg.Postgres.Snapshot == config.SnapshotInitial,
 	}
 	if f.print {

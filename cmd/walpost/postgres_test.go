@@ -13,6 +13,7 @@ import (
 
 	"github.com/walpost/walpost/internal/pg"
 	"github.com/walpost/walpost/internal/testkit/pgserver"
+	"github.com/walpost/walpost/outbox"
 )
 
 func TestInitPrint(t *testing.T) {
@@ -30,6 +31,35 @@ func TestInitPrint(t *testing.T) {
 	var decoded struct{ SQL string }
 	if err := json.Unmarshal([]byte(got.stdout), &decoded); err != nil || !strings.Contains(decoded.SQL, `create publication "walpost"`) {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// A consumer's tables are printed on demand, and made by nobody but the consumer.
+func TestInitPrintConsumer(t *testing.T) {
+	t.Parallel()
+	without := execute(t, nil, "init", "--print")
+	got := execute(t, nil, "init", "--print", "--consumer")
+	tables, found := strings.CutPrefix(got.stdout, without.stdout)
+	if got.code != 0 || !found {
+		t.Fatalf("code %d, and stdout does not begin with that of --print alone:\n%s", got.code, got.stdout)
+	}
+	statements, err := outbox.Statements(outbox.SchemaOptions{Parts: outbox.Consumption})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(statements) == 0 {
+		t.Fatal("a consumer keeps nothing")
+	}
+	for _, statement := range statements {
+		if strings.Contains(without.stdout, statement) || !strings.Contains(tables, "\n"+statement+";\n") {
+			t.Errorf("not with --consumer alone:\n%s", statement)
+		}
+	}
+	got = execute(t, nil, "init", "--consumer")
+	want := result{2, "", "error: --consumer goes with --print: a consumer's tables belong to its own database\n" +
+		"hint: add --print and run the SQL there, or call outbox.Migrate in the consumer\n"}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(result{})); diff != "" {
+		t.Errorf("result differs (-want +got):\n%s", diff)
 	}
 }
 

@@ -107,5 +107,12 @@ func SQL(opt Options) (string, error) {
 	for _, t := range opt.Tables {
 		line("--   grant insert on " + pg.QuoteQualified(t.Schema, t.Name) + " to ...;")
 	}
+	if opt.Consumer {
+		consumer, err := consumerSQL()
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(consumer)
+	}
 	return b.String(), nil
 }

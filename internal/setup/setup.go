@@ -27,6 +27,9 @@ type Options struct {
 	// Checkpoint makes the tables in which a relay leaves what its successor
 	// needs to send nothing twice.
 	Checkpoint bool
+	// Consumer adds the tables of a consumer in Go to what SQL gives. Run does not
+	// make them: they belong to the consumer's database.
+	Consumer bool
 	// LaterSlot leaves a missing slot to the relay, which makes it behind the
 	// snapshot of the rows that are there.
 	LaterSlot bool
