@@ -57,10 +57,16 @@ func (d *demonstration) run(ctx context.Context) (err error) {
 		err = errors.Join(err, d.clean(ctx))
 	}()
 	d.names = newNames(d.opt.external())
+	if d.opt.serve {
+		return d.serve(ctx)
+	}
 	if err := d.startPostgres(ctx); err != nil {
 		return err
 	}
 	if err := d.startKafka(ctx); err != nil {
+		return err
+	}
+	if err := d.createTopic(ctx); err != nil {
 		return err
 	}
 	pace := demo.Options{Config: d.conn, Schema: d.names.schema, Workers: 2, Pause: 1200 * time.Millisecond}

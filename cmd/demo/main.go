@@ -59,6 +59,10 @@ With --events it goes as fast as it can, stops after that many committed events,
 reads everything back from Kafka and checks it: nothing may be missing, doubled,
 out of order within its order, altered, or there although it was rolled back.
 
+With --serve it only starts the servers, prints how to reach them, as two lines for
+a shell, and keeps them until Ctrl-C: something to try walpost and a service on,
+as docs/quickstart.md does.
+
 With --dsn and --brokers it uses servers that run already. There it makes things
 of its own, named walpost_demo_ and a random number (a schema, a publication, a
 slot, a topic), and drops them at the end. Nothing is read from the environment
@@ -73,6 +77,7 @@ Usage:
 Examples:
   go run ./cmd/demo
   go run ./cmd/demo --events 5000 --kafka maven
+  go run ./cmd/demo --serve
   go run ./cmd/demo --events 5000 --dsn postgres://owner@db/shop --brokers kafka:9092
 
 Flags:
@@ -87,6 +92,7 @@ const (
 // options are the flags.
 type options struct {
 	events  int
+	serve   bool
 	dsn     string
 	brokers []string
 	kafka   string
@@ -100,6 +106,7 @@ func newFlags(o *options) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("demo", pflag.ContinueOnError)
 	fs.SortFlags = false
 	fs.IntVar(&o.events, "events", 0, "stop after `N` committed events and check them; 0 goes on until Ctrl-C")
+	fs.BoolVar(&o.serve, "serve", false, "start PostgreSQL and Kafka only, print their addresses, and keep them until Ctrl-C")
 	fs.StringVar(&o.dsn, "dsn", "", "use the PostgreSQL of this `DSN`; needs wal_level = logical, and a role that may create schemas and replicate")
 	fs.StringSliceVar(&o.brokers, "brokers", nil, "use this Kafka, as `host:port`, comma separated or repeated; a listener without TLS and SASL")
 	fs.StringVar(&o.kafka, "kafka", kafkaFake, "broker to start, `fake|maven`: in this process, or a real one from Maven artifacts (needs Java and Maven)")
@@ -122,6 +129,10 @@ func parse(args []string) (*options, error) {
 		return nil, cli.UsageError(fmt.Sprintf("demo takes no argument, got %q", fs.Arg(0)), way)
 	case o.events < 0:
 		return nil, cli.UsageError(fmt.Sprintf("--events: %d is less than 0", o.events), "name the number of events to commit")
+	case o.serve && fs.Changed("events"):
+		return nil, cli.UsageError("--serve and --events are both set", "keep one of them: --serve writes no events")
+	case o.serve && o.external():
+		return nil, cli.UsageError("--serve starts servers, and --dsn and --brokers name some that run", "leave out --serve, or --dsn and --brokers")
 	case o.kafka != kafkaFake && o.kafka != kafkaMaven:
 		return nil, cli.UsageError(fmt.Sprintf("--kafka: unknown value %q", o.kafka), "use fake or maven")
 	case fs.Changed("kafka") && len(o.brokers) > 0:

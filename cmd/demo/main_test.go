@@ -186,6 +186,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"now"}, "error: demo takes no argument, got \"now\"\n" + see},
 		{[]string{"--evnts", "5"}, "error: unknown flag: --evnts\n" + see},
 		{[]string{"--events", "-1"}, "error: --events: -1 is less than 0\nhint: name the number of events to commit\n"},
+		{[]string{"--serve", "--events", "5"}, "error: --serve and --events are both set\nhint: keep one of them: --serve writes no events\n"},
+		{[]string{"--serve", "--brokers", "kafka:9092"}, "error: --serve starts servers, and --dsn and --brokers name some that run\nhint: leave out --serve, or --dsn and --brokers\n"},
 		{[]string{"--kafka", "real"}, "error: --kafka: unknown value \"real\"\nhint: use fake or maven\n"},
 		{[]string{"--kafka", "maven", "--brokers", "a:1"}, "error: --kafka and --brokers are both set\nhint: keep one of them\n"},
 		{
@@ -207,7 +209,7 @@ func TestUsage(t *testing.T) {
 	if code := run(t.Context(), []string{"--help"}, &stdout, &stderr); code != 0 || stderr.String() != "" {
 		t.Errorf("--help: exit code %d, %s", code, &stderr)
 	}
-	for _, flag := range []string{"--events N", "--dsn", "--brokers", "--kafka", "--verbose"} {
+	for _, flag := range []string{"--events N", "--dsn", "--brokers", "--kafka", "--verbose", "--serve"} {
 		if !strings.Contains(stdout.String(), flag) {
 			t.Errorf("no %s in the help:\n%s", flag, &stdout)
 		}

@@ -3,6 +3,7 @@ package outboxotel
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"go.opentelemetry.io/otel"
@@ -144,7 +145,7 @@ func attributes(m *outbox.Message) []attribute.KeyValue {
 		attribute.String("messaging.operation.type", "process"),
 		attribute.String("messaging.operation.name", "process"),
 		attribute.String("messaging.destination.name", m.Topic),
-		attribute.Int64("messaging.destination.partition.id", int64(m.Partition)),
+		attribute.String("messaging.destination.partition.id", strconv.Itoa(int(m.Partition))),
 		attribute.Int64("messaging.kafka.offset", m.Offset),
 		attribute.String("messaging.message.id", m.ID.String()),
 		attribute.String("outbox.aggregate_type", m.AggregateType),

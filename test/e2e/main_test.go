@@ -14,6 +14,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(consumerVariable) != "" {
+		os.Exit(consumerProcess())
+	}
 	dir, err := os.MkdirTemp("", "walpost-e2e-")
 	if err != nil {
 		panic(err)
