@@ -10,7 +10,8 @@
 //     A partition has at most one unsettled batch, and after an unknown outcome
 //     the same bytes go again under the same sequence, so that the broker
 //     recognises what it has.
-//   - I7 Memory is bounded by Options.LimitBytes, however long Kafka is down.
+//   - I7 Memory is bounded by Options.LimitBytes, and as much again for records above
+//     1 MiB, however long Kafka is down.
 //   - I8 The bytes of a record are those of Submit on every attempt.
 //
 // How it is built: records wait in a queue per partition (queue.go, lane.go).

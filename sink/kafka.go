@@ -24,7 +24,7 @@ type Options struct {
 	// Compression is none, gzip, snappy, lz4 or zstd; default none.
 	Compression string
 	// LimitBytes bounds the memory of all records in flight; Submit blocks above
-	// it. Default 16 MiB.
+	// it. Records above 1 MiB have as much again to themselves. Default 8 MiB.
 	LimitBytes int64
 	// MaxBatchBytes bounds a partition's batch before compression; a larger
 	// record goes alone. Default 1,000,000, just below Kafka's own default.
@@ -84,6 +84,7 @@ type Kafka struct {
 	pool     pool
 	full     bool // Submit waits for room
 	topics   map[string]*topic
+	ahead    ahead
 	brokers  map[int32]*broker
 	producer producer // unknown until the cluster gave one
 	delayed  []*lane
@@ -125,7 +126,7 @@ func New(opt Options) (*Kafka, error) {
 		return nil, errors.New("sink: Acked is required")
 	}
 	if opt.LimitBytes == 0 {
-		opt.LimitBytes = 16 << 20
+		opt.LimitBytes = 8 << 20
 	}
 	if opt.MaxBatchBytes == 0 {
 		opt.MaxBatchBytes = 1_000_000
@@ -164,6 +165,7 @@ func New(opt Options) (*Kafka, error) {
 		refresh:   make(chan struct{}, 1),
 		wake:      make(chan struct{}, 1),
 		topics:    make(map[string]*topic),
+		ahead:     newAhead(),
 		brokers:   make(map[int32]*broker),
 		held:      make(map[*lane]struct{}),
 		moved:     make(map[*lane]struct{}),
@@ -184,6 +186,7 @@ func (k *Kafka) Run(ctx context.Context) error {
 	group.Go(func() error { return k.watchMetadata(ctx) })
 	group.Go(func() error { return k.retryLoop(ctx) })
 	group.Go(func() error { return k.sessions(ctx) })
+	group.Go(func() error { return k.registerAdmitted(ctx) })
 	err := group.Wait()
 	k.transport.CloseIdleConnections()
 	if err != nil && !errors.Is(err, context.Canceled) {
@@ -213,7 +216,7 @@ func (k *Kafka) Submit(ctx context.Context, r *Record) error {
 	k.mu.Lock()
 	for {
 		q, l := k.place(r)
-		if need := q.cost(body); need == 0 || k.pool.used+need <= k.opt.LimitBytes || k.records == 0 {
+		if need := q.cost(body); need == 0 || k.pool.charged(need, k.opt.LimitBytes) <= k.opt.LimitBytes || k.records == 0 {
 			if l != nil && len(k.known) > 0 && k.alreadyThere(l, r) {
 				k.mu.Unlock()
 				k.observer.AlreadyThere(1)
@@ -263,7 +266,7 @@ func (k *Kafka) place(r *Record) (*queue, *lane) {
 
 // freed wakes Submit when it waits for memory.
 func (k *Kafka) freed() {
-	if k.full && k.pool.used < k.opt.LimitBytes {
+	if k.full && k.pool.charged(0, k.opt.LimitBytes) < k.opt.LimitBytes {
 		k.full = false
 		select {
 		case k.room <- struct{}{}:
@@ -389,13 +392,3 @@ func (k *Kafka) unreached(hold **Hold, v verdict, err error) {
 	h.Attempts++
 	h.Err = failure("", -1, v, err.Error())
 }
-
-type nobody struct{}
-
-func (nobody) ProduceDone(time.Duration)      {}
-func (nobody) BatchAcked(string, int, int)    {}
-func (nobody) BatchFailed(Class, string, int) {}
-func (nobody) BatchRetried(string)            {}
-func (nobody) BrokerDuplicate()               {}
-func (nobody) SequenceLost()                  {}
-func (nobody) AlreadyThere(int)               {}

@@ -57,8 +57,9 @@ type broker struct {
 	troubled        []*lane
 	mayTake         *sync.Cond // for senders of healthy lanes
 	mayTakeTroubled *sync.Cond
-	underWay        int  // requests with healthy lanes
-	cut             bool // the newest of them left something behind for its size
+	underWay        int       // requests with healthy lanes
+	started         time.Time // when the newest of them began
+	cut             bool      // the newest of them left something behind for its size
 }
 
 // open says whether another request with healthy lanes may start: one at a

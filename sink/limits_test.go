@@ -68,7 +68,7 @@ func TestI7LimitBytes(t *testing.T) {
 			}
 			r.Kafka.mu.Lock()
 			defer r.Kafka.mu.Unlock()
-			if kept := len(r.pool.free) * blockSize; kept > limit+9*(blockSize+blockOverhead) {
+			if kept := freeBytes(&r.pool); kept > limit+9*(blockSize+blockOverhead) {
 				t.Errorf("%d bytes of free blocks kept, limit %d", kept, limit)
 			}
 		})

@@ -3,6 +3,7 @@ package sink
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/segmentio/kafka-go"
 
@@ -72,10 +73,16 @@ func (k *Kafka) mayWrite(l *lane) bool {
 	return k.register == nil || k.registered[Partition{l.topic.name, l.partition}]
 }
 
-// registerLanes makes the partitions durable that are new to us, all at once,
+// registerLanes makes the partitions durable that are new to us, many at once,
 // with their present ends, and lets their lanes go. It reports whether there is
 // something left to do.
 func (k *Kafka) registerLanes(ctx context.Context) (left bool) {
+	select {
+	case k.ahead.registering <- struct{}{}:
+		defer func() { <-k.ahead.registering }()
+	case <-ctx.Done():
+		return true
+	}
 	k.mu.Lock()
 	register := k.register
 	var fresh []Partition
@@ -92,6 +99,22 @@ func (k *Kafka) registerLanes(ctx context.Context) (left bool) {
 	if len(fresh) == 0 {
 		return false
 	}
+	// In pieces, because the client library makes an answer many times as large as
+	// it came.
+	done := 0
+	for piece := range slices.Chunk(fresh, maxPartitionsPerRequest) {
+		n, ok := k.registerPiece(ctx, register, piece)
+		if !ok {
+			return true
+		}
+		done += n
+	}
+	return done < len(fresh)
+}
+
+// registerPiece returns how many partitions were registered, and whether the
+// others are worth a try at once.
+func (k *Kafka) registerPiece(ctx context.Context, register func(context.Context, map[Partition]int64) error, fresh []Partition) (done int, ok bool) {
 	offsets, err := k.endOffsets(ctx, fresh)
 	var v verdict
 	if err == nil {
@@ -108,7 +131,7 @@ func (k *Kafka) registerLanes(ctx context.Context) (left bool) {
 		if ctx.Err() == nil {
 			k.unreached(&k.unregistered, v, fmt.Errorf("register partitions: %w", err))
 		}
-		return true
+		return 0, false
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -119,7 +142,7 @@ func (k *Kafka) registerLanes(ctx context.Context) (left bool) {
 			k.offer(t.lanes[p.Number])
 		}
 	}
-	return len(offsets) < len(fresh)
+	return len(offsets), true
 }
 
 func (k *Kafka) endOffsets(ctx context.Context, partitions []Partition) (map[Partition]int64, error) {

@@ -16,11 +16,21 @@ import (
 // without the mutex. release gives them back, and a block with them when it was
 // the last of it. The pool may hand that to any lane at once.
 
-// Records wait in blocks of one size, so that memory is charged for what it
-// takes, is reused without garbage, and is bounded exactly: a queue costs one
-// block however few records it holds. A record that does not fit a block gets
-// one of its own size.
-const blockSize = 4 << 10
+// Records wait in blocks of few sizes, so that memory is charged for what it
+// takes, is reused without garbage, and is bounded exactly. A queue begins with a
+// small block, because there may be as many queues as partitions, and each further
+// one is twice as large, up to blockSize. A record that does not fit that gets a
+// block of its own size.
+const (
+	blockSize  = 4 << 10
+	firstBlock = 512
+	classes    = 4 // firstBlock, and twice as much each, to blockSize
+)
+
+// classOf says which of the sizes it is; a larger one is in none.
+func classOf(size int) (class int, ok bool) {
+	return bits.Len(uint(size/firstBlock)) - 1, size <= blockSize
+}
 
 // blockOverhead is the Go allocation around a block's bytes, charged with it.
 const blockOverhead = 64
@@ -45,40 +55,64 @@ const maxKept = 1 << 20
 // What is free never comes on top of the limit of what is out: before a block is
 // made anew, as much is dropped.
 type pool struct {
-	free  []*block // of blockSize
+	free  [classes][]*block
 	large []*block // of other sizes
 	used  int64
+	huge  int64 // part of used: blocks above maxKept
 }
 
-// blockLen is the size of the block for a record of so many bytes. Large ones
-// come in eighths of a power of two, so that they can be used again.
-func blockLen(need int) int {
+// charged is what counts against a limit when so many bytes more are taken. Huge
+// blocks have the limit once more to themselves: a huge record may be refused and
+// then wait for long, and the others must not wait with it.
+func (p *pool) charged(more, limit int64) int64 {
+	huge := p.huge
+	if more > maxKept+blockOverhead {
+		huge += more
+	}
+	return p.used + more - min(huge, limit)
+}
+
+// blockLen is the size of the block behind another, or nil, for a record of so
+// many bytes. Large ones come in eighths of a power of two, so that they can be
+// used again.
+func blockLen(last *block, need int) int {
 	if need <= blockSize {
-		return blockSize
+		size := firstBlock
+		if last != nil {
+			size = min(2*len(last.buf), blockSize)
+		}
+		for size < need {
+			size *= 2
+		}
+		return size
 	}
 	step := max(1<<bits.Len(uint(need-1))>>4, 1)
 	return (need + step - 1) / step * step
 }
 
-func (p *pool) get(need int) *block {
-	b := p.reuse(blockLen(need))
+func (p *pool) get(size int) *block {
+	b := p.reuse(size)
 	if b == nil {
-		p.drop(blockLen(need))
-		b = &block{buf: make([]byte, blockLen(need))}
+		p.drop(size)
+		b = &block{buf: make([]byte, size)}
 	}
 	p.used += b.cost()
+	if len(b.buf) > maxKept {
+		p.huge += b.cost()
+	}
 	return b
 }
 
 // reuse takes a free block of a size, nil if there is none.
 func (p *pool) reuse(size int) *block {
-	if size == blockSize {
-		n := len(p.free)
+	if class, ok := classOf(size); ok {
+		free := p.free[class]
+		n := len(free)
 		if n == 0 {
 			return nil
 		}
-		b := p.free[n-1]
-		p.free = p.free[:n-1]
+		b := free[n-1]
+		free[n-1], p.free[class] = nil, free[:n-1]
 		return b
 	}
 	for i := len(p.large) - 1; i >= 0; i-- {
@@ -98,10 +132,12 @@ func (p *pool) drop(size int) {
 		n++
 	}
 	p.large = slices.Delete(p.large, 0, n)
-	if size > 0 {
-		keep := max(len(p.free)-(size+blockSize-1)/blockSize, 0)
-		clear(p.free[keep:])
-		p.free = p.free[:keep]
+	for class := classes - 1; class >= 0 && size > 0; class-- {
+		free, each := p.free[class], firstBlock<<class
+		keep := max(len(free)-(size+each-1)/each, 0)
+		size -= (len(free) - keep) * each
+		clear(free[keep:])
+		p.free[class] = free[:keep]
 	}
 }
 
@@ -109,11 +145,12 @@ func (p *pool) put(b *block) {
 	poison.Bytes(b.buf)
 	p.used -= b.cost()
 	b.next, b.used = nil, 0
-	switch {
-	case len(b.buf) == blockSize:
-		p.free = append(p.free, b)
-	case len(b.buf) <= maxKept:
+	if class, ok := classOf(len(b.buf)); ok {
+		p.free[class] = append(p.free[class], b)
+	} else if len(b.buf) <= maxKept {
 		p.large = append(p.large, b)
+	} else {
+		p.huge -= b.cost()
 	}
 }
 
@@ -149,14 +186,14 @@ func (q *queue) cost(body int) int64 {
 	if q.tail != nil && q.tail.left() >= need {
 		return 0
 	}
-	return int64(blockLen(need)) + blockOverhead
+	return int64(blockLen(q.tail, need)) + blockOverhead
 }
 
 // room makes place for one more record and returns it, empty.
 func (q *queue) room(p *pool, body int) []byte {
 	need := metaSize + body
 	if q.tail == nil || q.tail.left() < need {
-		b := p.get(need)
+		b := p.get(blockLen(q.tail, need))
 		if q.tail == nil {
 			q.head, q.off = b, 0
 		} else {

@@ -119,9 +119,18 @@ func TestPoolReuse(t *testing.T) {
 			t.Fatalf("round %d: %d bytes not given back", round, p.used)
 		}
 	}
-	if got := len(p.free); got > 12 {
-		t.Errorf("%d free blocks after the same work five times, want no growth", got)
+	if got := freeBytes(&p); got > 12*blockSize {
+		t.Errorf("%d bytes of free blocks after the same work five times, want no growth", got)
 	}
+}
+
+// freeBytes are those of the free blocks that are not large.
+func freeBytes(p *pool) int {
+	n := 0
+	for _, b := range slices.Concat(p.free[:]...) {
+		n += len(b.buf)
+	}
+	return n
 }
 
 // TestI7PoolDropsFreeBlocksForLargeRecords: free blocks and large records do not
@@ -131,33 +140,94 @@ func TestI7PoolDropsFreeBlocksForLargeRecords(t *testing.T) {
 	var p pool
 	var blocks []*block
 	for range 100 {
-		blocks = append(blocks, p.get(1))
+		blocks = append(blocks, p.get(blockSize))
+	}
+	for range 8 {
+		blocks = append(blocks, p.get(firstBlock))
 	}
 	for _, b := range blocks {
 		p.put(b)
 	}
 	p.get(60 * blockSize)
-	if got := len(p.free); got != 40 {
-		t.Errorf("%d free blocks beside a record of 60, want 40", got)
+	if got := freeBytes(&p); got != 41*blockSize {
+		t.Errorf("%d bytes of free blocks beside a record of 60 blocks, want %d", got, 41*blockSize)
+	}
+	p.get(40*blockSize + 1)
+	if got := freeBytes(&p); got != blockSize-firstBlock {
+		t.Errorf("%d bytes of free blocks, want %d", got, blockSize-firstBlock)
 	}
 	p.get(60 * blockSize)
-	if got := len(p.free); got != 0 {
-		t.Errorf("%d free blocks, want none", got)
+	if got := freeBytes(&p); got != 0 {
+		t.Errorf("%d bytes of free blocks, want none", got)
+	}
+}
+
+// TestHugeRecordsDoNotBlock: a huge record that stays leaves the others room, and
+// the sum is twice the limit at most.
+func TestHugeRecordsDoNotBlock(t *testing.T) {
+	t.Parallel()
+	const limit = 8 << 20
+	var p pool
+	p.get(blockSize)
+	huge := p.get(10 << 20)
+	if got, want := p.charged(0, limit), int64(blockSize+10<<20+2*blockOverhead-limit); got != want {
+		t.Errorf("%d bytes charged beside a huge record, want %d", got, want)
+	}
+	if got := p.charged(10<<20+blockOverhead, limit); got <= limit {
+		t.Errorf("%d bytes charged for a second one, want more than the limit", got)
+	}
+	p.put(huge)
+	if got, want := p.charged(0, limit), int64(blockSize+blockOverhead); got != want {
+		t.Errorf("%d bytes charged after it, want %d", got, want)
 	}
 }
 
 func TestBlockLen(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ need, want int }{
-		{1, blockSize}, {blockSize, blockSize}, {blockSize + 1, 4608}, {4608, 4608}, {8192, 8192}, {8193, 9216}, {100_000, 106_496}, {1 << 20, 1 << 20},
+	behind := func(size int) *block { return &block{buf: make([]byte, size)} }
+	for _, tt := range []struct {
+		last       *block
+		need, want int
+	}{
+		{nil, 1, firstBlock}, {nil, firstBlock, firstBlock}, {nil, firstBlock + 1, 2 * firstBlock}, {nil, blockSize, blockSize},
+		{nil, blockSize + 1, 4608}, {nil, 4608, 4608}, {nil, 8192, 8192}, {nil, 8193, 9216}, {nil, 100_000, 106_496}, {nil, 1 << 20, 1 << 20},
+		{behind(firstBlock), 1, 2 * firstBlock}, {behind(firstBlock), 2000, 2048}, {behind(2048), 1, blockSize},
+		{behind(blockSize), 1, blockSize}, {behind(9216), 1, blockSize}, {behind(firstBlock), 8193, 9216},
 	} {
-		if got := blockLen(tt.need); got != tt.want {
-			t.Errorf("blockLen(%d) = %d, want %d", tt.need, got, tt.want)
+		if got := blockLen(tt.last, tt.need); got != tt.want {
+			t.Errorf("blockLen(%v, %d) = %d, want %d", tt.last != nil, tt.need, got, tt.want)
 		}
 	}
 	for need := 1; need < 3<<20; need += 997 {
-		if got := blockLen(need); got < need || need > blockSize && got > need+need/8+1 || blockLen(got) != got {
-			t.Fatalf("blockLen(%d) = %d", need, got)
+		if got := blockLen(nil, need); got < need || need > blockSize && got > need+need/8+1 || blockLen(nil, got) != got {
+			t.Fatalf("blockLen(nil, %d) = %d", need, got)
+		}
+	}
+}
+
+// TestManyShortQueues: a record for each of many partitions takes a small block of
+// each, and they are used again.
+func TestManyShortQueues(t *testing.T) {
+	t.Parallel()
+	const lanes = 1000
+	var p pool
+	queues := make([]queue, lanes)
+	r := Record{Value: make([]byte, 400)}
+	body := bodySize(&r)
+	for range 3 {
+		for i := range queues {
+			queues[i].append(&p, &r, body)
+		}
+		if want := int64(lanes * (firstBlock + blockOverhead)); p.used != want {
+			t.Fatalf("%d bytes for a record in each of %d queues, want %d", p.used, lanes, want)
+		}
+		for i := range queues {
+			c := queues[i].first()
+			c.next()
+			queues[i].release(&p, c, 1, body)
+		}
+		if got := freeBytes(&p); p.used != 0 || got != lanes*firstBlock {
+			t.Fatalf("%d bytes used and %d free after the last, want 0 and %d", p.used, got, lanes*firstBlock)
 		}
 	}
 }
@@ -172,13 +242,13 @@ func TestI7LargeRecordsUseMemoryAgain(t *testing.T) {
 	const limit = 4 << 20
 	for range 20_000 {
 		need := 1 + random.IntN(60_000)
-		for len(out) > 0 && p.used+int64(blockLen(need))+blockOverhead > limit {
+		for len(out) > 0 && p.used+int64(blockLen(nil, need))+blockOverhead > limit {
 			p.put(out[0])
 			out = out[1:]
 		}
-		out = append(out, p.get(need))
+		out = append(out, p.get(blockLen(nil, need)))
 		held := p.used
-		for _, b := range slices.Concat(p.free, p.large) {
+		for _, b := range slices.Concat(append(p.free[:], p.large)...) {
 			held += b.cost()
 		}
 		if held > limit+128<<10 {
@@ -186,9 +256,9 @@ func TestI7LargeRecordsUseMemoryAgain(t *testing.T) {
 		}
 	}
 	var same pool
-	first := same.get(10_000)
+	first := same.get(blockLen(nil, 10_000))
 	same.put(first)
-	if again := same.get(10_100); again != first {
+	if again := same.get(blockLen(nil, 10_100)); again != first {
 		t.Error("a block of the same size was made anew")
 	}
 	huge := same.get(maxKept + 1)

@@ -58,6 +58,7 @@ func (k *Kafka) Recover(ctx context.Context, r Recovery) error {
 		r.MaxIDs = 2_000_000
 	}
 	started := time.Now()
+	tried := k.admit(r)
 	f := &fence{k: k, id: r.TransactionalID}
 	session, err := f.raise(ctx, r.Offsets)
 	if err != nil {
@@ -67,14 +68,10 @@ func (k *Kafka) Recover(ctx context.Context, r Recovery) error {
 	if err := tail.read(ctx, r.Offsets); err != nil {
 		return err
 	}
+	awaitTried(ctx, tried)
 	k.mu.Lock()
 	k.producer = session
 	k.transactional = f.id
-	k.register = r.Register
-	k.registered = make(map[Partition]bool, len(r.Offsets))
-	for p := range r.Offsets {
-		k.registered[p] = true
-	}
 	if len(tail.ids) > 0 {
 		k.known = tail.ids
 	}
@@ -89,7 +86,6 @@ func (k *Kafka) Recover(ctx context.Context, r Recovery) error {
 		}
 	}
 	k.mu.Unlock()
-	k.askMetadata()
 	k.log.Info("recovered", zap.Int("partitions", len(r.Offsets)), zap.Int("known_events", len(tail.ids)),
 		zap.Int64("producer_id", session.id), zap.Int16("producer_epoch", session.epoch), zap.Duration("took", time.Since(started)))
 	return nil

@@ -99,6 +99,16 @@ func (s *sender) take(b *broker, troubled bool) bool {
 		if k.closed {
 			return false
 		}
+		if !troubled {
+			now := time.Now()
+			if rest := b.rest(now, k.opt.MaxRequestBytes/4); rest > 0 {
+				k.mu.Unlock()
+				time.Sleep(rest)
+				k.mu.Lock()
+				continue
+			}
+			b.started = now
+		}
 		s.size = 0
 		taken := 0
 		for _, l := range *list {

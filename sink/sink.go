@@ -134,3 +134,14 @@ type Observer interface {
 	SequenceLost()                                       // an unexplained sequence error: epoch bumped
 	AlreadyThere(records int)                            // found in Kafka at the start, not sent again
 }
+
+// nobody is an Observer.
+type nobody struct{}
+
+func (nobody) ProduceDone(time.Duration)      {}
+func (nobody) BatchAcked(string, int, int)    {}
+func (nobody) BatchFailed(Class, string, int) {}
+func (nobody) BatchRetried(string)            {}
+func (nobody) BrokerDuplicate()               {}
+func (nobody) SequenceLost()                  {}
+func (nobody) AlreadyThere(int)               {}

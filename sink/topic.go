@@ -74,8 +74,8 @@ func (k *Kafka) askMetadata() {
 }
 
 // metadataBurst is how many forced refreshes may follow each other at once, after
-// a time without any. A start needs three: for the cluster, for what recovery
-// found, and for the topic of the first record.
+// a time without any. A start needs three: for the cluster, for the topics that are
+// expected, and for the topic of the first record if it is not among those.
 const metadataBurst = 4
 
 // watchMetadata keeps topics, partitions and leaders up to date.
@@ -119,10 +119,7 @@ func (k *Kafka) watchMetadata(ctx context.Context) error {
 func (k *Kafka) updateMetadata(ctx context.Context) (incomplete bool, err error) {
 	k.mu.Lock()
 	k.beat = time.Now()
-	names := make([]string, 0, len(k.topics))
-	for name := range k.topics {
-		names = append(names, name)
-	}
+	names := k.wanted()
 	k.mu.Unlock()
 	call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
 	defer cancel()
@@ -132,9 +129,15 @@ func (k *Kafka) updateMetadata(ctx context.Context) (incomplete bool, err error)
 	refresh, stop := context.WithTimeout(call, 2*time.Second)
 	_, refreshErr := k.client.CreateTopics(refresh, &kafka.CreateTopicsRequest{ValidateOnly: true})
 	stop()
-	resp, err := k.client.Metadata(call, &kafka.MetadataRequest{Topics: names})
+	// What it serves is its own picture, to be read only. The client's form of it
+	// would be a copy several times as large, with brokers in each partition.
+	answer, err := k.transport.RoundTrip(call, k.client.Addr, &metadata.Request{TopicNames: names})
 	if err != nil {
 		return true, fmt.Errorf("metadata: %w", err)
+	}
+	resp, ok := answer.(*metadata.Response)
+	if !ok {
+		return true, fmt.Errorf("metadata: unexpected answer %T", answer)
 	}
 	var missing, asked []string
 	k.mu.Lock()
@@ -142,30 +145,34 @@ func (k *Kafka) updateMetadata(ctx context.Context) (incomplete bool, err error)
 		k.reached()
 	}
 	for _, b := range resp.Brokers {
-		if k.brokers[int32(b.ID)] == nil && !k.closed {
-			k.addBroker(ctx, int32(b.ID))
+		if k.brokers[b.NodeID] == nil && !k.closed {
+			k.addBroker(ctx, b.NodeID)
 		}
 	}
 	for i := range resp.Topics {
 		m := &resp.Topics[i]
-		t := k.topics[m.Name]
+		t, code := k.topics[m.Name], kafka.Error(m.ErrorCode)
 		switch {
+		case t == nil && k.ahead.topics[m.Name]:
+			incomplete = k.meet(m, resp.Brokers) || incomplete
 		case t == nil:
-		case m.Error != nil:
+		case code != 0 && t.unused():
+			delete(k.topics, t.name)
+		case code != 0:
 			incomplete = true
-			if errors.Is(m.Error, kafka.UnknownTopicOrPartition) && k.opt.Topics.Create {
+			if code == kafka.UnknownTopicOrPartition && k.opt.Topics.Create {
 				if time.Now().After(t.next) {
 					missing = append(missing, t.name)
 				}
 				continue
 			}
-			if errors.Is(m.Error, kafka.UnknownTopicOrPartition) && k.opt.Topics.Ask && time.Now().After(t.next) {
+			if code == kafka.UnknownTopicOrPartition && k.opt.Topics.Ask && time.Now().After(t.next) {
 				t.next = time.Now().Add(askEvery)
 				asked = append(asked, t.name)
 			}
-			k.holdTopic(t, m.Error)
+			k.holdTopic(t, code)
 		default:
-			incomplete = k.updateTopic(t, m.Partitions) || incomplete
+			incomplete = k.updateTopic(t, m.Partitions, resp.Brokers) || incomplete
 		}
 	}
 	k.mu.Unlock()
@@ -195,7 +202,7 @@ func (k *Kafka) askForTopics(ctx context.Context, names []string) {
 }
 
 // updateTopic takes over what the cluster says of a topic's partitions.
-func (k *Kafka) updateTopic(t *topic, partitions []kafka.Partition) (incomplete bool) {
+func (k *Kafka) updateTopic(t *topic, partitions []metadata.ResponsePartition, brokers []metadata.ResponseBroker) (incomplete bool) {
 	if time.Since(t.shrunk) > shrinkFor {
 		t.maxBatch = 0
 	}
@@ -208,15 +215,16 @@ func (k *Kafka) updateTopic(t *topic, partitions []kafka.Partition) (incomplete 
 	for i := range leaders {
 		leaders[i] = -1
 	}
-	for _, p := range partitions {
-		if p.ID < 0 || p.ID >= len(leaders) {
+	for i := range partitions {
+		p := &partitions[i]
+		if p.PartitionIndex < 0 || int(p.PartitionIndex) >= len(leaders) {
 			return true // a list with holes: the cluster has not settled yet
 		}
-		// A partition without leader has a zero Broker here.
-		if (p.Error == nil || errors.Is(p.Error, kafka.ReplicaNotAvailable)) && p.Leader.Host != "" {
-			leaders[p.ID] = int32(p.Leader.ID)
+		code := kafka.Error(p.ErrorCode)
+		if (code == 0 || code == kafka.ReplicaNotAvailable) && hasBroker(brokers, p.LeaderID) {
+			leaders[p.PartitionIndex] = p.LeaderID
 		}
-		incomplete = incomplete || leaders[p.ID] < 0
+		incomplete = incomplete || leaders[p.PartitionIndex] < 0
 	}
 	if len(leaders) == 0 {
 		return true
@@ -257,6 +265,12 @@ func (k *Kafka) updateTopic(t *topic, partitions []kafka.Partition) (incomplete 
 		k.offer(l)
 	}
 	return incomplete
+}
+
+// hasBroker says whether the cluster names a broker. The leader of a partition
+// that has none is -1, or for a moment a broker that has gone.
+func hasBroker(brokers []metadata.ResponseBroker, id int32) bool {
+	return slices.ContainsFunc(brokers, func(b metadata.ResponseBroker) bool { return b.NodeID == id })
 }
 
 // reshape spreads everything that is queued over the partitions that there are

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol/metadata"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -269,27 +271,52 @@ func TestLaggingMetadata(t *testing.T) {
 	k.timing = usualTiming()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	partitions := make([]kafka.Partition, 6)
+	brokers := []metadata.ResponseBroker{{NodeID: 1, Host: "h"}}
+	partitions := make([]metadata.ResponsePartition, 6)
 	for i := range partitions {
-		partitions[i] = kafka.Partition{ID: i, Leader: kafka.Broker{Host: "h", ID: 1}}
+		partitions[i] = metadata.ResponsePartition{PartitionIndex: int32(i), LeaderID: 1}
 	}
 	tp := &topic{name: "t"}
-	if k.updateTopic(tp, partitions) || len(tp.lanes) != 6 {
+	if k.updateTopic(tp, partitions, brokers) || len(tp.lanes) != 6 {
 		t.Fatalf("%d lanes, want 6", len(tp.lanes))
 	}
-	if !k.updateTopic(tp, partitions[:4]) || len(tp.lanes) != 6 || tp.reshaping {
+	if !k.updateTopic(tp, partitions[:4], brokers) || len(tp.lanes) != 6 || tp.reshaping {
 		t.Errorf("%d lanes after one answer with four, want six still", len(tp.lanes))
 	}
 	if got := tp.lanes[5].leader; got != -1 {
 		t.Errorf("leader of the missing partition %d, want none", got)
 	}
-	if k.updateTopic(tp, partitions) || !tp.fewer.IsZero() || tp.lanes[5].leader != 1 {
+	if k.updateTopic(tp, partitions, brokers) || !tp.fewer.IsZero() || tp.lanes[5].leader != 1 {
 		t.Error("the full answer does not mend it")
 	}
-	k.updateTopic(tp, partitions[:4])
+	k.updateTopic(tp, partitions[:4], brokers)
 	tp.fewer = tp.fewer.Add(-k.timing.metadata)
-	if k.updateTopic(tp, partitions[:4]) || len(tp.lanes) != 4 {
+	if k.updateTopic(tp, partitions[:4], brokers) || len(tp.lanes) != 4 {
 		t.Errorf("%d lanes after a lasting four, want 4", len(tp.lanes))
+	}
+}
+
+// TestLeaderThatIsGone: a leader that the cluster does not name among its brokers
+// is none, as a partition's error is, except where only a replica is missing.
+func TestLeaderThatIsGone(t *testing.T) {
+	t.Parallel()
+	k := newRig(t, newCluster(t, kfake.NumBrokers(1)), nil).Kafka
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	tp := &topic{name: "t"}
+	incomplete := k.updateTopic(tp, []metadata.ResponsePartition{
+		{PartitionIndex: 4, LeaderID: 1},
+		{PartitionIndex: 0, LeaderID: 1},
+		{PartitionIndex: 1, LeaderID: 2},
+		{PartitionIndex: 2, LeaderID: -1, ErrorCode: int16(kafka.LeaderNotAvailable)},
+		{PartitionIndex: 3, LeaderID: 1, ErrorCode: int16(kafka.ReplicaNotAvailable)},
+	}, []metadata.ResponseBroker{{NodeID: 1, Host: "h"}})
+	var got []int32
+	for _, l := range tp.lanes {
+		got = append(got, l.leader)
+	}
+	if want := []int32{1, -1, -1, 1, 1}; !incomplete || !slices.Equal(got, want) {
+		t.Errorf("leaders %v, incomplete %v, want %v and true", got, incomplete, want)
 	}
 }
 

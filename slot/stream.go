@@ -32,10 +32,11 @@ type StreamOptions struct {
 	// the newest of them that is settled. Streaming starts there, even if a
 	// server crash took the slot back. Zero: the slot's own position.
 	Known History
-	// Remembered is what an earlier process left behind. It may be newer than the
-	// slot, which a server crash takes back; it is used when the server's WAL
-	// provably contains it, and otherwise reported and ignored.
-	Remembered History
+	// Remembered tells what an earlier process left behind, once that is read. It
+	// may be newer than the slot, which a server crash takes back; it is used when
+	// the server's WAL provably contains it, and otherwise reported and ignored.
+	// Nil: nothing was left.
+	Remembered func() (History, error)
 	// Tables must be in the publication; when Expected is set, the same ones as
 	// then.
 	Tables   []Table
@@ -124,24 +125,23 @@ func Open(ctx context.Context, opt StreamOptions) (*Stream, error) {
 	if opt.Log == nil {
 		opt.Log = zap.NewNop()
 	}
-	side, err := pg.Connect(ctx, opt.Config, opt.Application)
+	side, err := pg.Connect(ctx, once(opt.Config), opt.Application)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = side.Close(context.WithoutCancel(ctx)) }()
-	info, published, err := preflight(ctx, side, opt)
+	s := &Stream{
+		opt:   opt,
+		log:   opt.Log,
+		moved: make(chan struct{}, 1),
+		asked: make(chan struct{}, 1),
+		stop:  make(chan struct{}),
+		ended: make(chan struct{}),
+		done:  make(chan struct{}),
+	}
+	info, err := preflight(ctx, side, opt)
 	if err != nil {
 		return nil, err
-	}
-	s := &Stream{
-		tables: published,
-		opt:    opt,
-		log:    opt.Log,
-		moved:  make(chan struct{}, 1),
-		asked:  make(chan struct{}, 1),
-		stop:   make(chan struct{}),
-		ended:  make(chan struct{}),
-		done:   make(chan struct{}),
 	}
 	if info.ConfirmedFlushLSN != nil {
 		s.confirmed = *info.ConfirmedFlushLSN
@@ -155,7 +155,7 @@ func Open(ctx context.Context, opt StreamOptions) (*Stream, error) {
 	if _, set := conf.RuntimeParams["wal_sender_timeout"]; !set && !strings.Contains(conf.RuntimeParams["options"], "wal_sender_timeout") {
 		conf.RuntimeParams["wal_sender_timeout"] = walSenderTimeoutDefault
 	}
-	if s.conn, err = pg.ConnectReplication(ctx, conf); err != nil {
+	if err = s.connect(ctx, conf, side); err != nil {
 		return nil, err
 	}
 	err = s.begin(ctx, info)
@@ -170,46 +170,20 @@ func Open(ctx context.Context, opt StreamOptions) (*Stream, error) {
 	return s, nil
 }
 
-// preflight looks at slot, publication and tables as they are now.
-func preflight(ctx context.Context, conn *pgx.Conn, opt StreamOptions) (*Info, *Published, error) {
-	info, err := Inspect(ctx, conn, opt.Slot)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := CheckSlot(info, opt.Config.Database); err != nil {
-		return nil, nil, err
-	}
-	published, err := CheckPublication(ctx, conn, opt.Publication, opt.Tables)
-	if err != nil {
-		return nil, nil, err
-	}
-	if opt.Expected != nil {
-		if err := opt.Expected.Changed(published); err != nil {
-			return nil, nil, err
-		}
-		return info, published, nil
-	}
-	for _, t := range opt.Tables {
-		def, err := FindTable(ctx, conn, t)
-		if err != nil {
-			return nil, nil, err
-		}
-		if def == nil {
-			continue // gone since it was found in the publication; the monitor will say so
-		}
-		if err := def.Check(opt.Fits); err != nil {
-			return nil, nil, err
-		}
-	}
-	return info, published, nil
-}
-
 // Published is the publication with the outbox tables, as it was found at the
 // start.
 func (s *Stream) Published() *Published { return s.tables }
 
 // begin checks where we are and sends START_REPLICATION.
 func (s *Stream) begin(ctx context.Context, info *Info) error {
+	// First: it must not be newer than the end of the WAL that is asked for here.
+	var remembered History
+	if s.opt.Remembered != nil {
+		var err error
+		if remembered, err = s.opt.Remembered(); err != nil {
+			return err
+		}
+	}
 	id, err := pglogrepl.IdentifySystem(ctx, s.conn)
 	if err != nil {
 		return fmt.Errorf("identify system: %w", err)
@@ -226,7 +200,7 @@ func (s *Stream) begin(ctx context.Context, info *Info) error {
 	if err := s.opt.Known.check(id, s.timelineFile(ctx, id)); err != nil {
 		return err
 	}
-	if err := s.remember(ctx, id); err != nil {
+	if err := s.remember(ctx, remembered, id); err != nil {
 		return err
 	}
 	s.start, s.received, s.flushed = s.confirmed, s.confirmed, s.confirmed
@@ -262,8 +236,7 @@ func (s *Stream) timelineFile(ctx context.Context, id pglogrepl.IdentifySystemRe
 
 // remember starts at the remembered position where that is newer than the
 // slot's and belongs to the same history.
-func (s *Stream) remember(ctx context.Context, id pglogrepl.IdentifySystemResult) error {
-	r := s.opt.Remembered
+func (s *Stream) remember(ctx context.Context, r History, id pglogrepl.IdentifySystemResult) error {
 	if r.SystemID == "" || r.LSN <= s.confirmed {
 		return nil
 	}

@@ -63,7 +63,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Topic:    "outbox.event.<aggregate_type>",
 		Topics:   Topics{Partitions: -1, ReplicationFactor: -1},
-		Relay:    Relay{InFlightBytes: 16 << 20, DrainTimeout: 20 * time.Second},
+		Relay:    Relay{InFlightBytes: 8 << 20, DrainTimeout: 20 * time.Second},
 		Sink:     SinkKafka,
 		Admin:    Admin{Listen: ":8642"},
 		Debezium: Debezium{Version: "3.6", ContextHeaders: true, JavaVersion: 21},
@@ -234,6 +234,28 @@ func TestListsFromFlagsAndEnvironment(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"x", "y.*"}, cfg.Topics.Allow); diff != "" {
 		t.Errorf("allowed topics (-want +got):\n%s", diff)
+	}
+}
+
+// TestRequestFollowsBatch: a larger batch alone needs no second option; a request
+// size that is given stays.
+func TestRequestFollowsBatch(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args []string
+		want Size
+	}{
+		{[]string{"--kafka-max-batch-bytes", "4MB"}, 4e6},
+		{[]string{"--kafka-max-batch-bytes", "500kB"}, 1e6},
+		{[]string{"--kafka-max-batch-bytes", "4MB", "--kafka-max-request-bytes", "5MB"}, 5e6},
+	} {
+		cfg, err := world{args: append(tt.args, "--brokers", "a:1")}.load(t)
+		if err != nil {
+			t.Fatalf("%v: %v", tt.args, err)
+		}
+		if got := cfg.Kafka.MaxRequestBytes; got != tt.want {
+			t.Errorf("%v: a request of %v, want %v", tt.args, got, tt.want)
+		}
 	}
 }
 

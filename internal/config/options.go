@@ -86,7 +86,7 @@ func Options() []Option {
 		},
 		{
 			Name: "kafka.max_request_bytes", Flag: "kafka-max-request-bytes", Group: groupKafka, Default: "1MB",
-			Help: "largest produce request, which carries batches of many partitions",
+			Help: "largest produce request, which carries batches of many partitions; not less than kafka.max_batch_bytes when not set",
 			at:   func(c *Config) any { return &c.Kafka.MaxRequestBytes },
 		},
 		{
@@ -184,7 +184,7 @@ func Options() []Option {
 			at:   func(c *Config) any { return &c.Sink },
 		},
 		{
-			Name: "relay.in_flight_bytes", Flag: "in-flight-bytes", Group: groupRelay, Default: "16MiB",
+			Name: "relay.in_flight_bytes", Flag: "in-flight-bytes", Group: groupRelay, Default: "8MiB",
 			Help: "memory for events that are not acknowledged yet, at least 1MiB",
 			at:   func(c *Config) any { return &c.Relay.InFlightBytes },
 		},

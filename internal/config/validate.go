@@ -139,6 +139,9 @@ func (l *loader) checkDebezium() {
 
 func (l *loader) checkKafka() {
 	k := &l.cfg.Kafka
+	if !l.set("kafka.max_request_bytes") { // who wants larger batches wants them to be sent
+		k.MaxRequestBytes = max(k.MaxRequestBytes, k.MaxBatchBytes)
+	}
 	if !l.bad["kafka.max_batch_bytes"] && !l.bad["kafka.max_request_bytes"] && k.MaxBatchBytes > k.MaxRequestBytes {
 		name := "kafka.max_batch_bytes"
 		if !l.set(name) {
@@ -220,7 +223,7 @@ func (l *loader) checkTopics() {
 func (l *loader) checkRelay() {
 	r := &l.cfg.Relay
 	if !l.bad["relay.in_flight_bytes"] && r.InFlightBytes < minInFlight {
-		l.failAt("relay.in_flight_bytes", r.InFlightBytes.String()+" is less than 1MiB", "use 1MiB or more; 16MiB is the default")
+		l.failAt("relay.in_flight_bytes", r.InFlightBytes.String()+" is less than 1MiB", "use 1MiB or more; 8MiB is the default")
 	}
 	l.checkListen()
 }

@@ -110,7 +110,7 @@ func (s *server) keepalive(lsn pglogrepl.LSN) pglogrepl.LSN {
 	return lsn
 }
 
-func (s *server) open(_ context.Context, known, _ slot.History, _ *slot.Published) (Stream, error) {
+func (s *server) open(_ context.Context, known slot.History, _ func() (slot.History, error), _ *slot.Published) (Stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opened++

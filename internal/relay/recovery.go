@@ -33,6 +33,7 @@ type recoverer interface {
 	Progress(settled uint64) map[sink.Partition]int64
 	ReplayOver(commit uint64)
 	ClusterID(context.Context) (string, error)
+	Expect(topics []string)
 	OffsetsSince(context.Context, sink.Since) (map[sink.Partition]int64, error)
 }
 

@@ -24,8 +24,10 @@ type left struct {
 	claimed *checkpoint.Checkpoint
 	claim   error
 	save    error
-	plan    sink.Recovery
-	grown   map[sink.Partition]int64
+	// unreadable is the error of loaded.
+	unreadable error
+	plan       sink.Recovery
+	grown      map[sink.Partition]int64
 }
 
 func (l *left) note(format string, args ...any) {
@@ -44,7 +46,7 @@ func (l *left) Load(context.Context) (*checkpoint.Checkpoint, error) {
 	l.note("load")
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.loaded, nil
+	return l.loaded, l.unreadable
 }
 
 func (l *left) Claim(_ context.Context, of checkpoint.Checkpoint, _ string) (*checkpoint.Checkpoint, error) {
@@ -78,6 +80,7 @@ func (l *left) Progress(uint64) map[sink.Partition]int64 {
 }
 
 func (l *left) ReplayOver(uint64)                         {}
+func (l *left) Expect([]string)                           {}
 func (l *left) ClusterID(context.Context) (string, error) { return "k", nil }
 
 func (l *left) OffsetsSince(context.Context, sink.Since) (map[sink.Partition]int64, error) {
@@ -91,8 +94,12 @@ func withLeft(t *testing.T, l *left) *bench {
 	b.kafka.auto = true
 	b.relay.opt.Store, b.relay.recovery.store, b.relay.recovery.sink = l, l, l
 	open := b.relay.opt.Open
-	b.relay.opt.Open = func(ctx context.Context, known, remembered slot.History, expected *slot.Published) (Stream, error) {
-		l.note("open, remembering %s", remembered.LSN)
+	b.relay.opt.Open = func(ctx context.Context, known slot.History, remembered func() (slot.History, error), expected *slot.Published) (Stream, error) {
+		h, err := remembered()
+		if err != nil {
+			return nil, err
+		}
+		l.note("open, remembering %s", h.LSN)
 		return open(ctx, known, remembered, expected)
 	}
 	return b
@@ -240,5 +247,40 @@ func TestNothingIsSavedBeforeTheClaim(t *testing.T) {
 	calls := l.noted()
 	if want := []string{"claim 7000 in k", "recover 0 partitions"}; !slices.Equal(calls[len(calls)-2:], want) {
 		t.Errorf("the last calls are %q", calls)
+	}
+}
+
+// TestCheckpointUnreadable: a stream that was opened meanwhile is given up with
+// the checkpoint, and nothing is read without it.
+func TestCheckpointUnreadable(t *testing.T) {
+	t.Parallel()
+	l := &left{unreadable: errors.New("cut")}
+	b := setup(t)
+	b.kafka.auto = true
+	b.relay.opt.Store, b.relay.recovery.store, b.relay.recovery.sink = l, l, l
+	if err := b.relay.session(t.Context(), t.Context()); !errors.Is(err, l.unreadable) {
+		t.Fatalf("session ended with %v, want the store's error", err)
+	}
+	if diff := cmp.Diff([]string{"load"}, l.noted()); diff != "" {
+		t.Error(diff)
+	}
+	if b.relay.expected != nil {
+		t.Error("the session began all the same")
+	}
+}
+
+func TestTopicsOfCheckpoint(t *testing.T) {
+	t.Parallel()
+	c := &checkpoint.Checkpoint{Offsets: map[checkpoint.Partition]int64{{Topic: "a"}: 1, {Topic: "a", Number: 1}: 1, {Topic: "b"}: 1}}
+	names := topicsOf(c)
+	slices.Sort(names)
+	if diff := cmp.Diff([]string{"a", "b"}, names); diff != "" {
+		t.Error(diff)
+	}
+	for i := range 2 * sink.MaxExpected {
+		c.Offsets[checkpoint.Partition{Topic: fmt.Sprint(i)}] = 1
+	}
+	if n := len(topicsOf(c)); n != sink.MaxExpected {
+		t.Errorf("%d topics, want at most %d", n, sink.MaxExpected)
 	}
 }

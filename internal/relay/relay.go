@@ -59,9 +59,9 @@ type Options struct {
 	SlotName string
 	Instance string
 	// Open starts a replication session at known, or at the slot's own position
-	// when known is zero; then also at remembered, if that is newer and of the
-	// same history. The publication must be as expected, if that is not nil.
-	Open func(ctx context.Context, known, remembered slot.History, expected *slot.Published) (Stream, error)
+	// when known is zero; then also at what remembered tells, if that is newer and
+	// of the same history. The publication must be as expected, if that is not nil.
+	Open func(ctx context.Context, known slot.History, remembered func() (slot.History, error), expected *slot.Published) (Stream, error)
 	// Initial gives, before the first session, the rows that are to be published
 	// before the stream; nil when there are none. May be nil itself.
 	Initial func(context.Context) (Initial, error)
@@ -300,20 +300,19 @@ func (r *Relay) session(intake, delivery context.Context) error {
 	if over, err := r.initial(intake, delivery); over || err != nil {
 		return err
 	}
-	left, err := r.recovery.load(intake)
-	if err != nil {
-		return err
-	}
-	var remembered slot.History
-	if left != nil {
-		remembered = slot.History{SystemID: left.SystemID, Timeline: left.Timeline, LSN: left.LSN}
-	}
+	loading := r.recovery.loading(intake)
+	defer loading.end()
 	if err := failpoint.Fail("relay.before-open"); err != nil {
 		return err
 	}
-	stream, err := r.opt.Open(intake, r.known(), remembered, r.expected)
+	stream, err := r.opt.Open(intake, r.known(), loading.history, r.expected)
 	if err != nil {
 		r.opt.Metrics.StreamConnect("error")
+		return err
+	}
+	left, err := loading.checkpoint()
+	if err != nil {
+		stream.Abort()
 		return err
 	}
 	r.opt.Metrics.StreamConnect("ok")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 
 	"github.com/google/uuid"
@@ -35,7 +36,9 @@ type Options struct {
 	// Translation takes the place of the configuration's own tables and topic; nil:
 	// it does not.
 	Translation *Translation
-	Log         *zap.Logger
+	// Dial takes the place of the dialer to the brokers; nil: it does not.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	Log  *zap.Logger
 }
 
 // Translation says what makes records, and how the relay begins.
@@ -180,7 +183,7 @@ type wiring struct {
 	delivered *sink.Since
 }
 
-func (w *wiring) open(ctx context.Context, known, remembered slot.History, expected *slot.Published) (relay.Stream, error) {
+func (w *wiring) open(ctx context.Context, known slot.History, remembered func() (slot.History, error), expected *slot.Published) (relay.Stream, error) {
 	p := &w.opt.Config.Postgres
 	s, err := slot.Open(ctx, slot.StreamOptions{
 		Config: w.conn, Slot: p.Slot, Publication: p.Publication, Application: w.name,
@@ -231,6 +234,7 @@ func (w *wiring) sink(acked func([]sink.Ack)) (sink.Sink, error) {
 		MaxBatchBytes:   int(cfg.Kafka.MaxBatchBytes),
 		MaxRequestBytes: int(cfg.Kafka.MaxRequestBytes),
 		RequestTimeout:  cfg.Kafka.RequestTimeout,
+		Dial:            w.opt.Dial,
 		Topics: sink.TopicPolicy{
 			Create: cfg.Topics.Create, Ask: w.translation.AskTopics && !cfg.Topics.Create, Partitions: cfg.Topics.Partitions,
 			ReplicationFactor: cfg.Topics.ReplicationFactor, Configs: cfg.Topics.Configs,
@@ -240,6 +244,9 @@ func (w *wiring) sink(acked func([]sink.Ack)) (sink.Sink, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if w.opt.Translation == nil && !strings.Contains(cfg.Topic, "<") {
+		s.Expect([]string{cfg.Topic})
 	}
 	return s, nil
 }

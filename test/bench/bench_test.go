@@ -355,14 +355,14 @@ func TestOrderRotates(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	t.Parallel()
-	opt, err := parse([]string{"-only", "single,latency", "-latency", "5s"}, io.Discard)
+	opt, err := parse([]string{"-only", "single,latency", "-latency", "5s", "-rate", "500,20000"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{phaseSingle, phaseLatency}; !slices.Equal(opt.only, want) || opt.latency != 5*time.Second {
+	if want := []string{phaseSingle, phaseLatency}; !slices.Equal(opt.only, want) || opt.latency != 5*time.Second || !slices.Equal(opt.rates, []int{500, 20000}) {
 		t.Errorf("got %v", opt)
 	}
-	for _, wrong := range [][]string{{"-only", "all"}, {"-runs", "0"}, {"-events", "150"}, {"-latency", "-1s"}, {"more"}, {"-x"}, {"-against", "nobody"}, {"-from", "x"}} {
+	for _, wrong := range [][]string{{"-only", "all"}, {"-runs", "0"}, {"-events", "150"}, {"-latency", "-1s"}, {"-rate", "0"}, {"-rate", "1500"}, {"-rate", "10,10"}, {"-rate", ""}, {"more"}, {"-x"}, {"-against", "nobody"}, {"-from", "x"}} {
 		if _, err := parse(wrong, io.Discard); err == nil {
 			t.Errorf("%v: no error", wrong)
 		}

@@ -313,7 +313,7 @@ func (c *crashRig) steady(ctx context.Context, cost *Cost) error {
 		if err != nil {
 			return err
 		}
-		warm, err := c.load(ctx, "WarmUp", latencyWarmUp)
+		warm, err := c.load(ctx, "WarmUp", latencyWarmUp, latencyRate)
 		if err != nil {
 			return err
 		}
@@ -325,7 +325,7 @@ func (c *crashRig) steady(ctx context.Context, cost *Cost) error {
 			return err
 		}
 		kind := fmt.Sprintf("Crash%d", round)
-		load, err := c.load(ctx, kind, crashSteady)
+		load, err := c.load(ctx, kind, crashSteady, latencyRate)
 		if err != nil {
 			return err
 		}

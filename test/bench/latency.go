@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,8 +18,8 @@ import (
 	"github.com/walpost/walpost/internal/testkit/topic"
 )
 
-// Latency is what an event waits between commit and Kafka at a steady rate of
-// single-row transactions.
+// Latency is what an event waits between commit and Kafka at a steady rate: of
+// single-row transactions up to 1,000 a second, of 1,000 larger ones above.
 //
 // It begins with the server's commit timestamp, which is taken before the commit
 // record is flushed to disk, and ends with the broker's append time. Both clocks
@@ -39,14 +41,14 @@ type Latency struct {
 }
 
 const (
-	latencyRate     = 1000 // events a second
+	latencyRate     = 1000 // events a second, and transactions a second at most
 	latencySessions = 4
 	latencyWarmUp   = 3 * time.Second
 )
 
 func (l *Latency) print(w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "\nlatency at %s single-row transactions/s from %d sessions for %.0f s, server's commit timestamp to broker's append time (same clock, ± 0.5 ms)\n",
-		number(float64(l.Rate), 0), latencySessions, l.Seconds); err != nil {
+	if _, err := fmt.Fprintf(w, "\nlatency at %s events/s in transactions of %d from %d sessions for %.0f s, server's commit timestamp to broker's append time (same clock, ± 0.5 ms)\n",
+		number(float64(l.Rate), 0), rowsOf(l.Rate), latencySessions, l.Seconds); err != nil {
 		return err
 	}
 	t := table{}
@@ -56,9 +58,28 @@ func (l *Latency) print(w io.Writer) error {
 	return t.print(w)
 }
 
-func (r *rig) latency(ctx context.Context, duration time.Duration) (*Latency, error) {
-	const slotName = "bench_latency"
-	const topicName = "bench.latency"
+// parseRates reads a list of rates.
+func parseRates(list string) (rates []int, err error) {
+	for text := range strings.SplitSeq(list, ",") {
+		rate, err := strconv.Atoi(text)
+		if err != nil || rate < 1 || rate > latencyRate && rate%latencyRate != 0 {
+			return nil, fmt.Errorf("%q is not a rate: it is 1 to %d, or a multiple of that", text, latencyRate)
+		}
+		if slices.Contains(rates, rate) {
+			return nil, fmt.Errorf("%d comes twice", rate)
+		}
+		rates = append(rates, rate)
+	}
+	return rates, nil
+}
+
+// rowsOf is how many rows a transaction has at a rate.
+func rowsOf(rate int) int { return max(rate/latencyRate, 1) }
+
+func (r *rig) latency(ctx context.Context, duration time.Duration, rate int) (*Latency, error) {
+	slotName := fmt.Sprintf("bench_latency_%d", rate)
+	topicName := fmt.Sprintf("bench.latency.%d", rate)
+	measured := fmt.Sprintf("Measured%d", rate)
 	if err := r.createSlot(ctx, slotName); err != nil {
 		return nil, err
 	}
@@ -72,7 +93,7 @@ func (r *rig) latency(ctx context.Context, duration time.Duration) (*Latency, er
 		return nil, err
 	}
 	defer w.close()
-	warm, err := r.load(ctx, "WarmUp", latencyWarmUp)
+	warm, err := r.load(ctx, "WarmUp", latencyWarmUp, rate)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +102,7 @@ func (r *rig) latency(ctx context.Context, duration time.Duration) (*Latency, er
 		return nil, err
 	}
 	start := time.Now()
-	load, err := r.load(ctx, "Measured", duration)
+	load, err := r.load(ctx, measured, duration, rate)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +111,7 @@ func (r *rig) latency(ctx context.Context, duration time.Duration) (*Latency, er
 	if err := w.usage(&d); err != nil {
 		return nil, err
 	}
-	if _, err := r.offsets.await(ctx, topicName, int64(len(warm.inserts)+len(load.inserts)), w.child, 10*time.Millisecond); err != nil {
+	if _, err := r.offsets.await(ctx, topicName, int64((len(warm.inserts)+len(load.inserts))*rowsOf(rate)), w.child, 10*time.Millisecond); err != nil {
 		return nil, err
 	}
 	if err := w.finishProfile(ctx); err != nil {
@@ -99,17 +120,17 @@ func (r *rig) latency(ctx context.Context, duration time.Duration) (*Latency, er
 	if err := w.stop(ctx); err != nil {
 		return nil, err
 	}
-	waits, err := r.waits(ctx, topicName, "Measured")
+	waits, err := r.waits(ctx, topicName, measured)
 	if err != nil {
 		return nil, err
 	}
-	if len(waits) != len(load.inserts) {
-		return nil, fmt.Errorf("%d events measured, want %d", len(waits), len(load.inserts))
+	if want := len(load.inserts) * rowsOf(rate); len(waits) != want {
+		return nil, fmt.Errorf("%d events measured, want %d", len(waits), want)
 	}
 	slices.Sort(waits)
 	slices.Sort(load.inserts)
 	return &Latency{
-		Rate: latencyRate, Seconds: seconds, Events: len(waits),
+		Rate: rate, Seconds: seconds, Events: len(waits),
 		P50: percentile(waits, 50), P95: percentile(waits, 95), P99: percentile(waits, 99), Max: waits[len(waits)-1],
 		InsertP50: percentile(load.inserts, 50), InsertP99: percentile(load.inserts, 99), Slip: load.slip,
 		CPUPercent: (d.CPU - before) / seconds * 100, PeakRSSMB: d.rssMB(),
@@ -124,16 +145,18 @@ type loaded struct {
 
 const insertSQL = `
 insert into outbox_events (event_id, aggregate_type, aggregate_id, event_type, payload, occurred_at)
-values (gen_random_uuid(), 'Bench', 'customer-' || $1::int % 10000, $2,
-        jsonb_build_object('seq', $1::int, 'order', md5($1::int::text), 'customer', md5(($1::int % 10000)::text),
-          'amount', 12.5, 'currency', 'EUR', 'status', 'placed', 'note', repeat('x', 100)), clock_timestamp())`
+select gen_random_uuid(), 'Bench', 'customer-' || g % 10000, $2,
+       jsonb_build_object('seq', g, 'order', md5(g::text), 'customer', md5((g % 10000)::text),
+         'amount', 12.5, 'currency', 'EUR', 'status', 'placed', 'note', repeat('x', 100)), clock_timestamp()
+  from generate_series($1::int, $1::int + $3::int - 1) g`
 
 // load inserts at the fixed rate. The schedule is open: a slow insert delays its
 // session, but the events of the time lost are still written, at once.
-func (r *rig) load(ctx context.Context, eventType string, duration time.Duration) (loaded, error) {
+func (r *rig) load(ctx context.Context, eventType string, duration time.Duration, rate int) (loaded, error) {
 	var mu sync.Mutex
 	var all loaded
-	interval := time.Second / latencyRate
+	rows := rowsOf(rate)
+	interval := time.Second * time.Duration(rows) / time.Duration(rate)
 	total := int(duration / interval)
 	conns := make([]*pgx.Conn, latencySessions)
 	for i := range conns {
@@ -163,7 +186,7 @@ func (r *rig) load(ctx context.Context, eventType string, duration time.Duration
 					return context.Cause(ctx)
 				}
 				begun := time.Now()
-				if _, err := conn.Exec(ctx, insertSQL, i, eventType); err != nil {
+				if _, err := conn.Exec(ctx, insertSQL, i*rows, eventType, rows); err != nil {
 					return err
 				}
 				own.inserts = append(own.inserts, millis(time.Since(begun)))

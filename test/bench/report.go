@@ -16,8 +16,8 @@ type Report struct {
 	Latency *Latency  `json:"latency,omitempty"`
 	// Latencies are at other rates than the usual one.
 	Latencies []*Latency `json:"latencies,omitempty"`
-	Crash   *Crash    `json:"crash,omitempty"`
-	Growth  []Growth  `json:"growth,omitempty"`
+	Crash     *Crash     `json:"crash,omitempty"`
+	Growth    []Growth   `json:"growth,omitempty"`
 	// Application is there when package outbox was measured.
 	Application *Application `json:"application,omitempty"`
 	Ratios      Ratios       `json:"ratios"`

@@ -110,7 +110,7 @@ func (w *world) start(name string) *instance {
 	}
 	opt := relay.Options{
 		SlotName: "walpost", Instance: name,
-		Open: func(ctx context.Context, known, remembered slot.History, _ *slot.Published) (relay.Stream, error) {
+		Open: func(ctx context.Context, known slot.History, remembered func() (slot.History, error), _ *slot.Published) (relay.Stream, error) {
 			if err := i.postgres.reach(ctx); err != nil {
 				return nil, err
 			}
@@ -118,7 +118,11 @@ func (w *world) start(name string) *instance {
 			if err := i.postgres.reach(ctx); err != nil {
 				return nil, err
 			}
-			s, err := w.postgres.open(i, known, remembered)
+			left, err := remembered()
+			if err != nil {
+				return nil, err
+			}
+			s, err := w.postgres.open(i, known, left)
 			if err != nil {
 				return nil, err
 			}

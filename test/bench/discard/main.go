@@ -114,7 +114,7 @@ func relayed(ctx context.Context, opt options, count *counter) error {
 	r, err := relay.New(relay.Options{
 		SlotName: opt.slot,
 		Instance: "discard",
-		Open: func(ctx context.Context, known, _ slot.History, expected *slot.Published) (relay.Stream, error) {
+		Open: func(ctx context.Context, known slot.History, _ func() (slot.History, error), expected *slot.Published) (relay.Stream, error) {
 			s, err := slot.Open(ctx, slot.StreamOptions{
 				Config: opt.conn, Slot: opt.slot, Publication: opt.publication, Application: name,
 				Known: known, Tables: tables, Expected: expected, Fits: wire.Defined(wire.Fits(mapper)), Log: log,
