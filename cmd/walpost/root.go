@@ -22,6 +22,7 @@ func commands(a *app) []*cobra.Command {
 		newStatusCommand(a),
 		newConfigCommand(a),
 		newDebeziumCommand(a),
+		newDrillCommand(a),
 		newVersionCommand(a),
 	}
 }

@@ -1,0 +1,110 @@
+package drill
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/walpost/walpost/outbox"
+)
+
+// repeatMessage produces every record again, lets two consumer instances of one
+// name read everything at once, and a third from the beginning.
+func repeatMessage(ctx context.Context, a *arena, r *Report) error {
+	if err := a.startRelay(); err != nil {
+		return err
+	}
+	if err := a.writeAndArrive(ctx, a.opt.Events); err != nil {
+		return err
+	}
+	if err := a.delivered(ctx, r, nil); err != nil {
+		return err
+	}
+	a.kill()
+	records, err := a.broker.read(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.broker.produce(ctx, records); err != nil {
+		return err
+	}
+	deliveries := 3 * 2 * len(records)
+	first, err := a.consume(ctx, outbox.ConsumerOptions{}, "one", "two")
+	if err != nil {
+		return err
+	}
+	reset, err := a.consume(ctx, outbox.ConsumerOptions{}, "reset")
+	if err != nil {
+		return err
+	}
+	r.equal("deliveries that were recognised as repeats", deliveries-a.opt.Events, first.known.Load()+reset.known.Load())
+	return a.effects(ctx, r)
+}
+
+// versionsOutOfOrder sends versions 1, 3, 2 and 5 of an aggregate, and 4 later.
+func versionsOutOfOrder(ctx context.Context, a *arena, r *Report) error {
+	send := func(versions ...int64) error {
+		var messages []outbox.Message
+		for _, v := range versions {
+			messages = append(messages, outOfOrder(a.topic, v))
+		}
+		return a.broker.produce(ctx, messages)
+	}
+	policy := outbox.ConsumerOptions{Versions: outbox.ParkGaps, FirstVersion: outbox.FirstOne}
+	if a.opt.tamper.versions != 0 {
+		policy = outbox.ConsumerOptions{Versions: a.opt.tamper.versions, Dedup: outbox.ByID}
+	}
+	if err := send(1, 3, 2, 5); err != nil {
+		return err
+	}
+	if _, err := a.consume(ctx, policy, "group"); err != nil {
+		return err
+	}
+	if err := a.applied(ctx, r, "versions applied while 4 is missing", "1,2,3"); err != nil {
+		return err
+	}
+	if err := a.parked(ctx, r, "versions parked while 4 is missing", "5"); err != nil {
+		return err
+	}
+	if err := send(4); err != nil {
+		return err
+	}
+	if _, err := a.consume(ctx, policy, "later"); err != nil {
+		return err
+	}
+	if err := a.applied(ctx, r, "versions applied once 4 has come", "1,2,3,4,5"); err != nil {
+		return err
+	}
+	return a.parked(ctx, r, "versions still parked", "")
+}
+
+func outOfOrder(topic string, version int64) outbox.Message {
+	id := uuid.NewSHA1(uuid.NameSpaceURL, []byte{byte(version)})
+	m := outbox.Message{Record: outbox.Record{Topic: topic, Key: []byte("a0"), Value: []byte("{}")}}
+	m.Headers = headers(id, version)
+	return m
+}
+
+func (a *arena) applied(ctx context.Context, r *Report, must, want string) error {
+	var got string
+	err := a.conn.QueryRow(ctx, "select coalesce(string_agg(version::text, ',' order by n), '') from "+a.table("effects")).Scan(&got)
+	r.equal(must, want, got)
+	return err
+}
+
+func (a *arena) parked(ctx context.Context, r *Report, must, want string) error {
+	var got string
+	err := a.conn.QueryRow(ctx, "select coalesce(string_agg(aggregate_version::text, ',' order by aggregate_version), '') from "+
+		a.table("parked_events")+" where resolved_at is null").Scan(&got)
+	r.equal(must, want, got)
+	return err
+}
+
+func headers(id uuid.UUID, version int64) []outbox.Header {
+	return []outbox.Header{
+		{Key: "id", Value: []byte(id.String())},
+		{Key: "aggregate_type", Value: []byte("drill")},
+		{Key: "aggregate_version", Value: strconv.AppendInt(nil, version, 10)},
+	}
+}

@@ -1,0 +1,127 @@
+package drill
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/pflag"
+
+	"github.com/walpost/walpost/internal/config"
+	"github.com/walpost/walpost/internal/pg"
+	"github.com/walpost/walpost/internal/testkit/kafkaserver"
+	"github.com/walpost/walpost/internal/testkit/pgserver"
+	"github.com/walpost/walpost/outbox"
+)
+
+// confirmEarly is a relay that confirms what it has not published.
+func confirmEarly(ctx context.Context, a *arena) error {
+	if err := write(ctx, a.conn, a.name, 5, nil); err != nil {
+		return err
+	}
+	_, err := a.await(ctx, 10*time.Second, func() (bool, error) {
+		_, err := a.conn.Exec(ctx, "select pg_replication_slot_advance($1, pg_current_wal_lsn())", a.name)
+		if pg.SQLState(err) == "55006" {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	return err
+}
+
+// effectOutside is a consumer whose side effect does not belong to the
+// transaction, which fails once.
+func effectOutside(a *arena, _ outbox.Handler) outbox.Handler {
+	var mu sync.Mutex
+	failed := map[uuid.UUID]bool{}
+	return func(ctx context.Context, _ pgx.Tx, m outbox.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		conn, err := pg.Connect(ctx, a.opt.Conn, application)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close(ctx) }()
+		if _, err := conn.Exec(ctx, "insert into "+a.table("effects")+" (event_id, aggregate_id, version) values ($1, $2, $3)",
+			m.ID.String(), m.AggregateID, m.Version); err != nil {
+			return err
+		}
+		if len(failed) == 0 {
+			failed[m.ID] = true
+			return errors.New("failed after the side effect")
+		}
+		return nil
+	}
+}
+
+// TestBrokenProductIsNoticed breaks what each drill guards.
+func TestBrokenProductIsNoticed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers: run without -short")
+	}
+	t.Parallel()
+	binary := filepath.Join(t.TempDir(), "walpost")
+	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/walpost").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	srv, err := pgserver.Start(t.Context(), pgserver.Options{FsyncOff: true, Log: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Close() })
+	cluster, err := kafkaserver.Start(t.Context(), kafkaserver.Options{Log: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Close() })
+	cfg, err := pg.ParseDSN(srv.DSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := config.Load(config.Sources{
+		Flags:    pflag.NewFlagSet("", pflag.ContinueOnError),
+		ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
+		Environ:  []string{"WALPOST_DSN=" + srv.DSN("postgres"), "WALPOST_BROKERS=" + strings.Join(cluster.Addr(), ",")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := json.Marshal(loaded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		drill, must string
+		tamper      tamper
+	}{
+		{"stop-service-after-commit", "every committed event is in the topic", tamper{beforeRelay: confirmEarly}},
+		{"kill-relay-after-ack", "every committed event is in the topic", tamper{beforeRelay: confirmEarly}},
+		{"repeat-message", "events with more than one side effect", tamper{handler: effectOutside}},
+	} {
+		report, err := Run(t.Context(), test.drill, Options{
+			Conn: cfg, Brokers: cluster.Addr(), Events: 20, Config: whole, tamper: test.tamper,
+			Command: func(role string) (*exec.Cmd, error) { return exec.Command(binary, "drill", "drill-child", role), nil },
+		})
+		if err != nil {
+			t.Errorf("%s: %v", test.drill, err)
+			continue
+		}
+		if !slices.ContainsFunc(report.Checks, func(c Check) bool { return c.Must == test.must && !c.Held }) {
+			t.Errorf("%s: %q held: %+v", test.drill, test.must, report.Checks)
+		}
+	}
+	left, err := Leftovers(t.Context(), cfg)
+	if err != nil || len(left) != 0 {
+		t.Errorf("left %q, %v", left, err)
+	}
+}
