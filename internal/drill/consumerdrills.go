@@ -2,9 +2,14 @@ package drill
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/walpost/walpost/outbox"
 )
@@ -58,6 +63,9 @@ func versionsOutOfOrder(ctx context.Context, a *arena, r *Report) error {
 	if err := send(1, 3, 2, 5); err != nil {
 		return err
 	}
+	if err := a.policies(ctx, r); err != nil {
+		return err
+	}
 	if _, err := a.consume(ctx, policy, "group"); err != nil {
 		return err
 	}
@@ -79,6 +87,46 @@ func versionsOutOfOrder(ctx context.Context, a *arena, r *Report) error {
 	return a.parked(ctx, r, "versions still parked", "")
 }
 
+// policies passes what is in the topic to a consumer that refuses gaps, and to one
+// that waits for a moment and then parks.
+func (a *arena) policies(ctx context.Context, r *Report) error {
+	for _, p := range []struct {
+		name   string
+		policy outbox.VersionPolicy
+		want   string
+	}{
+		{"refuses gaps", outbox.RejectGaps, "1 applied, 3 refused, 2 applied, 5 refused"},
+		{"waits, then parks", outbox.DeferGaps, "1 applied, 3 parked, 2 applied, 5 parked"},
+	} {
+		if a.opt.tamper.versions != 0 {
+			p.policy = a.opt.tamper.versions
+		}
+		consumer, err := outbox.NewConsumer(a.conn, outbox.ConsumerOptions{
+			Name: "drill, " + p.name, Schema: a.name, Versions: p.policy, FirstVersion: outbox.FirstOne, GapWait: 200 * time.Millisecond,
+		})
+		if err != nil {
+			return err
+		}
+		messages, err := a.broker.read(ctx)
+		if err != nil {
+			return err
+		}
+		var got []string
+		for _, m := range messages {
+			result, err := consumer.Process(ctx, m, func(context.Context, pgx.Tx, outbox.Message) error { return nil })
+			became := result.Outcome.String()
+			if errors.Is(err, outbox.ErrGap) {
+				became = "refused"
+			} else if err != nil {
+				return err
+			}
+			got = append(got, fmt.Sprint(m.Version, " ", became))
+		}
+		r.equal("versions 1, 3, 2, 5 at a consumer that "+p.name, p.want, strings.Join(got, ", "))
+	}
+	return nil
+}
+
 func outOfOrder(topic string, version int64) outbox.Message {
 	id := uuid.NewSHA1(uuid.NameSpaceURL, []byte{byte(version)})
 	m := outbox.Message{Record: outbox.Record{Topic: topic, Key: []byte("a0"), Value: []byte("{}")}}
@@ -96,7 +144,7 @@ func (a *arena) applied(ctx context.Context, r *Report, must, want string) error
 func (a *arena) parked(ctx context.Context, r *Report, must, want string) error {
 	var got string
 	err := a.conn.QueryRow(ctx, "select coalesce(string_agg(aggregate_version::text, ',' order by aggregate_version), '') from "+
-		a.table("parked_events")+" where resolved_at is null").Scan(&got)
+		a.table("parked_events")+" where resolved_at is null and consumer = 'drill'").Scan(&got)
 	r.equal(must, want, got)
 	return err
 }

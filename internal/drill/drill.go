@@ -34,6 +34,8 @@ type Options struct {
 	// its standard input and ends when that is closed.
 	Command func(role string) (*exec.Cmd, error)
 
+	// patience is how long a drill waits for what has to come; default 20 s.
+	patience time.Duration
 	// tamper breaks the product at a point of a drill, for tests.
 	tamper tamper
 }
@@ -85,7 +87,7 @@ var drills = [...]drill{
 	{Info{"stop-service-after-commit", "a service that dies right after its commit loses no event, and a rollback publishes none"}, stopService},
 	{Info{"kill-relay-after-ack", "a relay killed after Kafka has stored a record and before it knows loses nothing and keeps the order"}, killRelay},
 	{Info{"repeat-message", "a record that comes again, to two consumers at once and after a reset, has one side effect"}, repeatMessage},
-	{Info{"versions-out-of-order", "versions are applied in order, and what follows a gap waits until the gap is filled"}, versionsOutOfOrder},
+	{Info{"versions-out-of-order", "versions are applied in order, and what follows a gap is refused, waited for or parked, and never applied"}, versionsOutOfOrder},
 }
 
 // prefix begins every name in PostgreSQL, topicPrefix that of the topic.
@@ -126,6 +128,9 @@ func Run(ctx context.Context, name string, opt Options) (report *Report, err err
 		}
 		if opt.Events < 4 {
 			return nil, &Error{Text: "a drill needs at least 4 events", Way: "raise --events"}
+		}
+		if opt.patience == 0 {
+			opt.patience = 20 * time.Second
 		}
 		a, err := newArena(opt)
 		if err != nil {

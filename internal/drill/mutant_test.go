@@ -64,6 +64,30 @@ func effectOutside(a *arena, _ outbox.Handler) outbox.Handler {
 	}
 }
 
+// offsetFirst is a consumer that has committed the offset of an event whose effect
+// never came.
+func offsetFirst(_ *arena, h outbox.Handler) outbox.Handler {
+	var lost sync.Once
+	return func(ctx context.Context, tx pgx.Tx, m outbox.Message) (err error) {
+		skipped := false
+		lost.Do(func() { skipped = true })
+		if !skipped {
+			err = h(ctx, tx, m)
+		}
+		return err
+	}
+}
+
+// publishUncommitted is a relay that publishes what no transaction has committed.
+func publishUncommitted(ctx context.Context, a *arena) error {
+	return a.broker.produce(ctx, []outbox.Message{outOfOrder(a.topic, 1)})
+}
+
+// reorder is a relay that publishes an aggregate's versions the wrong way round.
+func reorder(ctx context.Context, a *arena) error {
+	return a.broker.produce(ctx, []outbox.Message{outOfOrder(a.topic, 2), outOfOrder(a.topic, 1)})
+}
+
 // TestBrokenProductIsNoticed breaks what each drill guards.
 func TestBrokenProductIsNoticed(t *testing.T) {
 	if testing.Short() {
@@ -106,10 +130,13 @@ func TestBrokenProductIsNoticed(t *testing.T) {
 	}{
 		{"stop-service-after-commit", "every committed event is in the topic", tamper{beforeRelay: confirmEarly}},
 		{"kill-relay-after-ack", "every committed event is in the topic", tamper{beforeRelay: confirmEarly}},
+		{"stop-service-after-commit", "nothing else is in the topic", tamper{beforeRelay: publishUncommitted}},
+		{"stop-service-after-commit", "events out of their aggregate's order", tamper{beforeRelay: reorder}},
+		{"stop-service-after-commit", "committed events with exactly one side effect", tamper{handler: offsetFirst}},
 		{"repeat-message", "events with more than one side effect", tamper{handler: effectOutside}},
 	} {
 		report, err := Run(t.Context(), test.drill, Options{
-			Conn: cfg, Brokers: cluster.Addr(), Events: 20, Config: whole, tamper: test.tamper,
+			Conn: cfg, Brokers: cluster.Addr(), Events: 20, Config: whole, patience: 5 * time.Second, tamper: test.tamper,
 			Command: func(role string) (*exec.Cmd, error) { return exec.Command(binary, "drill", "drill-child", role), nil },
 		})
 		if err != nil {

@@ -39,7 +39,7 @@ func (a *arena) delivered(ctx context.Context, r *Report, undone map[uuid.UUID]b
 	if err != nil {
 		return err
 	}
-	if _, err := a.await(ctx, 20*time.Second, func() (bool, error) {
+	if _, err := a.await(ctx, a.opt.patience, func() (bool, error) {
 		n, _, err := a.broker.ends(ctx)
 		if err != nil || n < int64(len(want)) {
 			return false, err
@@ -193,7 +193,7 @@ func (a *arena) consume(ctx context.Context, o outbox.ConsumerOptions, groups ..
 		go func() { ended <- runner.Run(ctx) }() // awaited below
 	}
 	waiting := len(groups)
-	_, err = a.await(ctx, 20*time.Second, func() (bool, error) {
+	_, err = a.await(ctx, a.opt.patience, func() (bool, error) {
 		select {
 		case failed := <-ended:
 			waiting--

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -85,7 +84,7 @@ func killRelay(ctx context.Context, a *arena, r *Report) error {
 		if err := write(ctx, a.conn, a.name, n, nil); err != nil {
 			return err
 		}
-		stored, err := a.await(ctx, 5*time.Second, func() (bool, error) {
+		stored, err := a.await(ctx, a.opt.patience/4, func() (bool, error) {
 			now, _, err := a.broker.ends(ctx)
 			return now > before, err
 		})
@@ -116,7 +115,7 @@ func (a *arena) writeAndArrive(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.await(ctx, 10*time.Second, func() (bool, error) {
+	_, err = a.await(ctx, a.opt.patience, func() (bool, error) {
 		got, err := a.broker.read(ctx)
 		seen := map[uuid.UUID]bool{}
 		for _, m := range got {
