@@ -96,7 +96,7 @@ do not run any more. A drill that runs is left alone.`,
 
 func newDrillChildCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: childCommand, Hidden: true, Args: cobra.ExactArgs(1),
+		Use: childCommand, Short: "Be a drill's service or relay", Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.drillChild(cmd.Context(), args[0]) },
 	}
 }
