@@ -25,7 +25,7 @@ type Security struct {
 
 func (s *Security) transport() (*kafka.Transport, error) {
 	t := &kafka.Transport{TLS: s.TLS}
-	mechanism, err := s.mechanism()
+	mechanism, err := s.SASL()
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,8 @@ func (s *Security) transport() (*kafka.Transport, error) {
 	return t, nil
 }
 
-func (s *Security) mechanism() (sasl.Mechanism, error) {
+// SASL is the mechanism in the client library's form, nil for none.
+func (s *Security) SASL() (sasl.Mechanism, error) {
 	switch s.Mechanism {
 	case "":
 		return nil, nil

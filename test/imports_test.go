@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"outbox/outboxtest":  {"outbox"},
 	"internal/setup":     {"outbox", "checkpoint", "slot", "internal/pg", "internal/event"},
 	"internal/config":    {"internal/pg"},
-	"internal/drill":     {"outbox", "outbox/outboxkafka", "slot", "internal/pg", "internal/setup"},
+	"internal/drill":     {"outbox", "outbox/outboxkafka", "slot", "internal/pg", "internal/retry", "internal/setup"},
 	"internal/cli":       {},
 	"internal/logging":   {},
 	"internal/retry":     {},

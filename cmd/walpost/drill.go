@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -114,10 +113,12 @@ func (a *app) drillOptions(cmd *cobra.Command) (drill.Options, error) {
 	if opt.Conn, err = pg.ParseDSN(cfg.Postgres.DSN); err != nil {
 		return opt, &cli.Exit{Code: cli.Usage, Err: err}
 	}
-	if opt.TLS, err = cfg.Kafka.TLS.ClientConfig(a.readFile); err != nil {
-		return opt, &cli.Exit{Code: cli.Usage, Err: fmt.Errorf("kafka.tls: %w", err)}
+	security, err := wire.Security(&cfg.Kafka, a.readFile)
+	if err != nil {
+		return opt, &cli.Exit{Code: cli.Usage, Err: err}
 	}
-	if opt.SASL, err = drill.Mechanism(cfg.Kafka.SASL.Mechanism, cfg.Kafka.SASL.Username, cfg.Kafka.SASL.Password); err != nil {
+	opt.TLS = security.TLS
+	if opt.SASL, err = security.SASL(); err != nil {
 		return opt, &cli.Exit{Code: cli.Usage, Err: err}
 	}
 	if opt.Config, err = json.Marshal(cfg); err != nil {
@@ -134,11 +135,8 @@ func (a *app) drillOptions(cmd *cobra.Command) (drill.Options, error) {
 }
 
 func (a *app) drillRun(cmd *cobra.Command, name string, events int, keep bool) error {
-	if !slices.ContainsFunc(drill.List(), func(i drill.Info) bool { return i.Name == name }) {
-		return cli.UsageError(fmt.Sprintf("unknown drill %q", name), `see "walpost drill list" for the names`)
-	}
-	if events < 4 {
-		return cli.UsageError("a drill needs at least 4 events", "raise --events")
+	if err := drill.Validate(name, events); err != nil {
+		return &cli.Exit{Code: cli.Usage, Err: err}
 	}
 	opt, err := a.drillOptions(cmd)
 	if err != nil {
@@ -166,22 +164,23 @@ func (a *app) drillRun(cmd *cobra.Command, name string, events int, keep bool) e
 }
 
 func writeDrill(out io.Writer, r *drill.Report) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "HAD TO HOLD\tEXPECTED\tSEEN\tVERDICT")
+	t := cli.NewTable(out)
+	t.Row("HAD TO HOLD", "EXPECTED", "SEEN", "VERDICT")
 	for _, c := range r.Checks {
 		verdict := "held"
 		if !c.Held {
 			verdict = "NOT HELD"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Must, c.Expected, c.Seen, verdict)
+		t.Row(c.Must, c.Expected, c.Seen, verdict)
 	}
 	for _, what := range slices.Sorted(maps.Keys(r.Observed)) {
-		fmt.Fprintf(w, "%s\t\t%s\t\n", what, r.Observed[what])
+		t.Row(what, "", r.Observed[what], "")
 	}
 	if r.Kept {
-		fmt.Fprintf(w, "\nkept: %s, topic %s; remove with walpost drill clean\n", r.Name, r.Topic)
+		t.Row()
+		t.Row(fmt.Sprintf("kept: %s, topic %s; remove with walpost drill clean", r.Name, r.Topic))
 	}
-	return w.Flush()
+	return t.Flush()
 }
 
 func (a *app) drillList(cmd *cobra.Command) error {
@@ -207,14 +206,14 @@ func (a *app) drillList(cmd *cobra.Command) error {
 	if a.json() {
 		return cli.WriteJSON(a.stdout, result)
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(a.stdout)
 	for _, i := range result.Drills {
-		fmt.Fprintf(w, "%s\t%s\n", i.Name, i.Shows)
+		t.Row(i.Name, i.Shows)
 	}
 	for _, name := range result.Leftovers {
-		fmt.Fprintf(w, "leftover %s\tremove with walpost drill clean\n", name)
+		t.Row("leftover "+name, "remove with walpost drill clean")
 	}
-	return w.Flush()
+	return t.Flush()
 }
 
 func (a *app) drillClean(cmd *cobra.Command) error {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 	"github.com/walpost/walpost/internal/config"
 	"github.com/walpost/walpost/internal/debezium/takeover"
 	"github.com/walpost/walpost/internal/pg"
+	"github.com/walpost/walpost/internal/wire"
 	"github.com/walpost/walpost/sink"
 	"github.com/walpost/walpost/slot"
 )
@@ -185,15 +185,12 @@ func (a *app) readTopic(cfg *config.Config) func(context.Context, string, func([
 		if len(cfg.Kafka.Brokers) == 0 {
 			return nil, errors.New("no brokers are named")
 		}
-		tlsConfig, err := cfg.Kafka.TLS.ClientConfig(a.readFile)
+		security, err := wire.Security(&cfg.Kafka, a.readFile)
 		if err != nil {
-			return nil, fmt.Errorf("kafka.tls: %w", err)
+			return nil, err
 		}
 		return sink.LastValues(ctx, sink.Options{
-			Brokers: cfg.Kafka.Brokers, ClientID: cfg.Kafka.ClientID, RequestTimeout: cfg.Kafka.RequestTimeout,
-			Security: sink.Security{
-				TLS: tlsConfig, Mechanism: cfg.Kafka.SASL.Mechanism, Username: cfg.Kafka.SASL.Username, Password: cfg.Kafka.SASL.Password,
-			},
+			Brokers: cfg.Kafka.Brokers, ClientID: cfg.Kafka.ClientID, RequestTimeout: cfg.Kafka.RequestTimeout, Security: security,
 		}, topic, keep)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/walpost/walpost/internal/pg"
+	"github.com/walpost/walpost/internal/retry"
 	"github.com/walpost/walpost/internal/setup"
 	"github.com/walpost/walpost/outbox"
 	"github.com/walpost/walpost/slot"
@@ -55,14 +56,15 @@ func (a *arena) make(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, "select pg_advisory_lock(hashtextextended($1, 0))", a.name); err != nil {
 		return err
 	}
+	outboxTable, err := outbox.Statements(outbox.SchemaOptions{Parts: outbox.Table, Table: a.name + ".outbox_events", Payload: "json"})
+	if err != nil {
+		return err
+	}
 	for _, statement := range []string{
 		"create schema " + pg.QuoteIdent(a.name),
 		"create table " + a.table("aggregates") + " (id text primary key, version bigint not null)",
-		// Not outbox.Migrate's: that one needs the guard in the shared schema walpost.
-		"create table " + a.table("outbox_events") + " (seq bigint generated always as identity, event_id uuid primary key," +
-			" aggregate_type text not null, aggregate_id text not null, aggregate_version bigint, event_type text not null," +
-			" schema_version integer not null default 1, payload json not null, occurred_at timestamptz not null," +
-			" created_at timestamptz not null default now(), tenant_id text, traceparent text, tracestate text, headers jsonb)",
+		// Without what follows: its triggers need the guard in the shared schema walpost.
+		outboxTable[0],
 		"create table " + a.table("effects") + " (n bigint generated always as identity, event_id uuid not null, aggregate_id text not null, version bigint not null)",
 	} {
 		if _, err := conn.Exec(ctx, statement); err != nil {
@@ -134,7 +136,7 @@ func dropDatabase(ctx context.Context, cfg *pgx.ConnConfig, name string) error {
 			break
 		}
 		_, _ = conn.Exec(ctx, "select pg_terminate_backend(active_pid) from pg_replication_slots where slot_name = $1 and active_pid is not null", name)
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := retry.Wait(ctx, 50*time.Millisecond); err != nil {
 			errs = append(errs, err)
 			break
 		}
@@ -233,7 +235,7 @@ func (a *arena) await(ctx context.Context, limit time.Duration, so func() (bool,
 		if time.Now().After(end) {
 			return false, nil
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := retry.Wait(ctx, 20*time.Millisecond); err != nil {
 			return false, err
 		}
 	}
@@ -242,15 +244,4 @@ func (a *arena) await(ctx context.Context, limit time.Duration, so func() (bool,
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }

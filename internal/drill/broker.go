@@ -11,6 +11,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/walpost/walpost/internal/retry"
 	"github.com/walpost/walpost/outbox"
 )
 
@@ -88,7 +89,7 @@ func again(ctx context.Context, do func() error) error {
 		if !passing || time.Now().After(end) {
 			return err
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := retry.Wait(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -116,42 +117,45 @@ func (e *Error) Hint() string { return e.Way }
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrUnknown says that there is no drill of that name.
-var ErrUnknown = errors.New("unknown drill")
+// index of a drill, -1 if there is none of that name.
+func index(name string) int {
+	return slices.IndexFunc(drills[:], func(d drill) bool { return d.Name == name })
+}
+
+// Validate says what is wrong with a name or a number of events.
+func Validate(name string, events int) error {
+	if index(name) < 0 {
+		return &Error{Text: fmt.Sprintf("unknown drill %q", name), Way: `see "walpost drill list" for the names`}
+	}
+	if events < 4 {
+		return &Error{Text: "a drill needs at least 4 events", Way: "raise --events"}
+	}
+	return nil
+}
 
 // Run runs the named drill. The report tells what held; an error says that the
 // drill could not be brought to its end.
-func Run(ctx context.Context, name string, opt Options) (report *Report, err error) {
-	for _, d := range drills {
-		if d.Name != name {
-			continue
-		}
-		if opt.Events < 4 {
-			return nil, &Error{Text: "a drill needs at least 4 events", Way: "raise --events"}
-		}
-		if opt.patience == 0 {
-			opt.patience = 20 * time.Second
-		}
-		a, err := newArena(opt)
-		if err != nil {
-			return nil, err
-		}
-		began := time.Now()
-		report = &Report{Drill: d.Name, Name: a.name, Topic: a.topic, Kept: opt.Keep}
-		err = a.make(ctx)
-		if err == nil {
-			err = d.run(ctx, a, report)
-		}
-		if cleaned := a.close(context.WithoutCancel(ctx)); cleaned != nil {
-			err = errors.Join(err, cleaned)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("drill %s: %w", name, err)
-		}
-		report.Seconds = time.Since(began).Seconds()
-		return report, nil
+func Run(ctx context.Context, name string, opt Options) (*Report, error) {
+	if err := Validate(name, opt.Events); err != nil {
+		return nil, err
 	}
-	return nil, &Error{Text: fmt.Sprintf("drill %q", name), Way: `see "walpost drill list" for the names`, Err: ErrUnknown}
+	if opt.patience == 0 {
+		opt.patience = 20 * time.Second
+	}
+	a, err := newArena(opt)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	report := &Report{Drill: name, Name: a.name, Topic: a.topic, Kept: opt.Keep}
+	if err = a.make(ctx); err == nil {
+		err = drills[index(name)].run(ctx, a, report)
+	}
+	if err = errors.Join(err, a.close(context.WithoutCancel(ctx))); err != nil {
+		return nil, fmt.Errorf("drill %s: %w", name, err)
+	}
+	report.Seconds = time.Since(began).Seconds()
+	return report, nil
 }
 
 func random() string {

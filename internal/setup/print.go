@@ -5,6 +5,7 @@ import (
 
 	"github.com/walpost/walpost/checkpoint"
 	"github.com/walpost/walpost/internal/pg"
+	"github.com/walpost/walpost/outbox"
 	"github.com/walpost/walpost/slot"
 )
 
@@ -108,11 +109,18 @@ func SQL(opt Options) (string, error) {
 		line("--   grant insert on " + pg.QuoteQualified(t.Schema, t.Name) + " to ...;")
 	}
 	if opt.Consumer {
-		consumer, err := consumerSQL()
+		tables, err := outbox.SQL(outbox.SchemaOptions{Parts: outbox.Consumption})
 		if err != nil {
 			return "", err
 		}
-		b.WriteString(consumer)
+		line("")
+		line("-- What a consumer remembers, so that an event has its effect once. Run it in each")
+		line("-- consumer's database, where the effects are: it need not be that of the outbox.")
+		line("begin;")
+		line("")
+		b.WriteString(tables)
+		line("")
+		line("commit;")
 	}
 	return b.String(), nil
 }

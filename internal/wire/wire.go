@@ -218,17 +218,14 @@ func (w *wiring) sink(acked func([]sink.Ack)) (sink.Sink, error) {
 	if cfg.Sink == config.SinkStdout {
 		return sink.NewStdout(w.opt.Stdout, acked), nil
 	}
-	tlsConfig, err := cfg.Kafka.TLS.ClientConfig(w.opt.ReadFile)
+	security, err := Security(&cfg.Kafka, w.opt.ReadFile)
 	if err != nil {
-		return nil, fmt.Errorf("kafka.tls: %w", err)
+		return nil, err
 	}
 	s, err := sink.New(sink.Options{
-		Brokers:  cfg.Kafka.Brokers,
-		ClientID: cfg.Kafka.ClientID,
-		Security: sink.Security{
-			TLS: tlsConfig, Mechanism: cfg.Kafka.SASL.Mechanism,
-			Username: cfg.Kafka.SASL.Username, Password: cfg.Kafka.SASL.Password,
-		},
+		Brokers:         cfg.Kafka.Brokers,
+		ClientID:        cfg.Kafka.ClientID,
+		Security:        security,
 		Compression:     cfg.Kafka.Compression,
 		LimitBytes:      int64(cfg.Relay.InFlightBytes),
 		MaxBatchBytes:   int(cfg.Kafka.MaxBatchBytes),
@@ -249,6 +246,15 @@ func (w *wiring) sink(acked func([]sink.Ack)) (sink.Sink, error) {
 		s.Expect([]string{cfg.Topic})
 	}
 	return s, nil
+}
+
+// Security of the connections to the brokers, with the files that are named.
+func Security(cfg *config.Kafka, readFile func(path string) ([]byte, error)) (sink.Security, error) {
+	tlsConfig, err := cfg.TLS.ClientConfig(readFile)
+	if err != nil {
+		return sink.Security{}, fmt.Errorf("kafka.tls: %w", err)
+	}
+	return sink.Security{TLS: tlsConfig, Mechanism: cfg.SASL.Mechanism, Username: cfg.SASL.Username, Password: cfg.SASL.Password}, nil
 }
 
 // SlotTables are the configured tables as the catalog names them.
