@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/walpost/walpost/internal/testkit"
 )
 
 // TestModules runs vet and the tests of the modules below this one, which "go test
@@ -30,7 +32,7 @@ func TestModules(t *testing.T) {
 	for _, dir := range found {
 		t.Run(filepath.ToSlash(dir), func(t *testing.T) {
 			t.Parallel()
-			for _, args := range [][]string{{"vet", "./..."}, append(append([]string{"test"}, raceFlag...), "./...")} {
+			for _, args := range [][]string{{"vet", "./..."}, append(append([]string{"test"}, testkit.RaceFlag()...), "./...")} {
 				cmd := exec.CommandContext(t.Context(), "go", args...)
 				cmd.Dir = dir
 				out, err := cmd.CombinedOutput()

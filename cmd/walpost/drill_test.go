@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/walpost/walpost/internal/drill"
-	"github.com/walpost/walpost/internal/pg"
 	"github.com/walpost/walpost/internal/testkit"
 	"github.com/walpost/walpost/internal/testkit/kafkaserver"
 	"github.com/walpost/walpost/internal/testkit/pgserver"
@@ -26,33 +24,12 @@ const drillLeft = `select (select count(*) from pg_namespace where nspname like 
 
 // TestDrills runs every drill with the real binary, and interrupts one.
 func TestDrills(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs servers: run without -short")
-	}
 	t.Parallel()
+	srv := testkit.PrivatePostgres(t, pgserver.Options{FsyncOff: true})
+	cluster := testkit.PrivateKafka(t, kafkaserver.Options{})
 	binary := filepath.Join(t.TempDir(), "walpost")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	srv, err := pgserver.Start(t.Context(), pgserver.Options{FsyncOff: true, Log: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = srv.Close() })
-	cluster, err := kafkaserver.Start(t.Context(), kafkaserver.Options{Log: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Close() })
-	cfg, err := pg.ParseDSN(srv.DSN("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := pg.Connect(t.Context(), cfg, "walpost/test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	testkit.Build(t, binary, "cmd/walpost")
+	conn := testkit.Connect(t, srv.DSN("postgres"))
 	command := func(args ...string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
 		cmd := exec.Command(binary, append([]string{"drill"}, args...)...)
 		cmd.Env = append(os.Environ(), "WALPOST_DSN="+srv.DSN("postgres"), "WALPOST_BROKERS="+cluster.Addr()[0])

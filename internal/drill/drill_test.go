@@ -1,10 +1,10 @@
 package drill
 
 import (
-	"context"
 	"testing"
 
 	"github.com/walpost/walpost/internal/pg"
+	"github.com/walpost/walpost/internal/testkit"
 	"github.com/walpost/walpost/internal/testkit/kafkaserver"
 	"github.com/walpost/walpost/internal/testkit/pgserver"
 	"github.com/walpost/walpost/outbox"
@@ -13,29 +13,14 @@ import (
 // TestVersionsOutOfOrder also runs it with a consumer that does not look at
 // versions, which the drill has to notice.
 func TestVersionsOutOfOrder(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs servers: run without -short")
-	}
 	t.Parallel()
-	srv, err := pgserver.Start(t.Context(), pgserver.Options{FsyncOff: true, Log: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = srv.Close() })
-	cluster, err := kafkaserver.Start(t.Context(), kafkaserver.Options{Log: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Close() })
+	srv := testkit.PrivatePostgres(t, pgserver.Options{FsyncOff: true})
+	cluster := testkit.PrivateKafka(t, kafkaserver.Options{})
 	cfg, err := pg.ParseDSN(srv.DSN("postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := pg.Connect(t.Context(), cfg, "walpost/test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	conn := testkit.Connect(t, srv.DSN("postgres"))
 	for name, test := range map[string]struct {
 		tamper tamper
 		held   bool

@@ -19,6 +19,7 @@ import (
 
 	"github.com/walpost/walpost/internal/config"
 	"github.com/walpost/walpost/internal/pg"
+	"github.com/walpost/walpost/internal/testkit"
 	"github.com/walpost/walpost/internal/testkit/kafkaserver"
 	"github.com/walpost/walpost/internal/testkit/pgserver"
 	"github.com/walpost/walpost/outbox"
@@ -90,24 +91,11 @@ func reorder(ctx context.Context, a *arena) error {
 
 // TestBrokenProductIsNoticed breaks what each drill guards.
 func TestBrokenProductIsNoticed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs servers: run without -short")
-	}
 	t.Parallel()
+	srv := testkit.PrivatePostgres(t, pgserver.Options{FsyncOff: true})
+	cluster := testkit.PrivateKafka(t, kafkaserver.Options{})
 	binary := filepath.Join(t.TempDir(), "walpost")
-	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/walpost").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	srv, err := pgserver.Start(t.Context(), pgserver.Options{FsyncOff: true, Log: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = srv.Close() })
-	cluster, err := kafkaserver.Start(t.Context(), kafkaserver.Options{Log: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Close() })
+	testkit.Build(t, binary, "cmd/walpost")
 	cfg, err := pg.ParseDSN(srv.DSN("postgres"))
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func (e example) prepare(t *testing.T) command {
 		}
 	}
 	if e.dir == "" {
-		return command{name: e.name, run: []string{program(t, "./test/contract/goexample")}}
+		return command{name: e.name, run: []string{program(t, "test/contract/goexample")}}
 	}
 	cache, err := fetch.Open(proc.Self(), t.Logf)
 	if err != nil {

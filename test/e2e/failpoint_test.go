@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -16,21 +15,11 @@ import (
 	"github.com/walpost/walpost/internal/testkit"
 )
 
-// failpoints is the program with the failpoints in it, built by the first test
-// that wants it.
-var failpoints = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(binaries.dir, "walpost-failpoint")
-	args := []string{"build", "-tags", "failpoint", "-o", path}
-	if raceDetector {
-		args = append(args, "-race")
-	}
-	cmd := exec.Command("go", append(args, "./cmd/walpost")...)
-	cmd.Dir = "../.."
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return path, nil
-})
+// failpoints is the program with the failpoints in it.
+func failpoints(t *testing.T) string {
+	t.Helper()
+	return testkit.Program(t, "cmd/walpost", append([]string{"-tags=failpoint"}, testkit.RaceFlag()...)...)
+}
 
 // trial is an outbox under load, relayed by one process after another that has a
 // point armed.
@@ -55,10 +44,7 @@ func newTrial(t *testing.T) *trial {
 // armed starts a process with a point armed; "" arms nothing.
 func (f *trial) armed(spec string, args ...any) *relay {
 	f.t.Helper()
-	path, err := failpoints()
-	if err != nil {
-		f.t.Fatalf("build with the failpoints: %v", err)
-	}
+	path := failpoints(f.t)
 	return f.startBinary(path, []string{failpoint.Env + "=" + fmt.Sprintf(spec, args...)})
 }
 
@@ -329,11 +315,7 @@ func TestFailpointUnknown(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program: run without -short")
 	}
-	path, err := failpoints()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(path, "version")
+	cmd := exec.Command(failpoints(t), "version")
 	cmd.Env = append(os.Environ(), failpoint.Env+"=sink.after-snd=crash")
 	out, err := cmd.CombinedOutput()
 	if code := cmd.ProcessState.ExitCode(); code != 2 {

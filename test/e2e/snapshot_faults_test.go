@@ -37,8 +37,7 @@ func (r *relay) awaitStream() {
 // what to do, and sends nothing twice.
 func TestSnapshotKilled(t *testing.T) {
 	t.Parallel()
-	path, err := failpoints()
-	need(t, err)
+	path := failpoints(t)
 	for _, p := range failpoint.Points() {
 		if p.Reach != failpoint.Snapshotting {
 			continue

@@ -1,6 +1,0 @@
-//go:build !race
-
-package test
-
-// raceFlag hands the race detector on.
-var raceFlag []string
