@@ -53,7 +53,7 @@ func (k *Kafka) send(ctx context.Context, b *broker, troubled bool) error {
 		if !s.take(b, troubled) {
 			return nil
 		}
-		if err := s.produce(ctx); err != nil {
+		if err := s.produce(ctx); err != nil || ctx.Err() != nil {
 			return err
 		}
 		if !troubled {
@@ -199,8 +199,13 @@ func (s *sender) produce(ctx context.Context) error {
 		err = failpoint.Fail("sink.after-send")
 	}
 	cancel()
-	if ctx.Err() != nil && err != nil {
-		return nil // stopping: the outcome is not wanted any more
+	if err != nil {
+		// A connection of the library may still be reading the request that it
+		// has given up: it keeps these bytes, we take new ones.
+		s.enc.buf, s.req, s.readers = nil, nil, nil
+		if ctx.Err() != nil {
+			return nil // stopping: the outcome is not wanted any more
+		}
 	}
 	took := time.Since(start)
 	if err == nil {
@@ -218,9 +223,6 @@ func (s *sender) produce(ctx context.Context) error {
 		for i, l := range s.lanes {
 			k.failed(l, &s.batches[i], v, err.Error(), -1)
 		}
-		// A connection of the library may still be reading the request that it
-		// has given up: it keeps these bytes, we take new ones.
-		s.enc.buf, s.req, s.readers = nil, nil, nil
 		if v.class == Fenced {
 			fatal = failure("", -1, v, err.Error())
 		}
