@@ -68,12 +68,16 @@ func event(partition int, aggregate string, version int64) kafka.Message {
 // publish sends records to the partitions that they name.
 func (r *rig) publish(records ...kafka.Message) {
 	r.Helper()
-	by := map[int][]kafka.Record{}
+	by := map[int][]kafka.Message{}
 	for _, m := range records {
-		by[m.Partition] = append(by[m.Partition], kafka.Record{Key: kafka.NewBytes(m.Key), Value: kafka.NewBytes(m.Value), Headers: m.Headers})
+		by[m.Partition] = append(by[m.Partition], m)
 	}
-	for p, list := range by {
+	for p, messages := range by {
 		r.again("publish", func() error {
+			var list []kafka.Record // made for each attempt: sending consumes keys and values
+			for _, m := range messages {
+				list = append(list, kafka.Record{Key: kafka.NewBytes(m.Key), Value: kafka.NewBytes(m.Value), Headers: m.Headers})
+			}
 			response, err := r.client.Produce(r.Context(), &kafka.ProduceRequest{
 				Topic: r.topic, Partition: p, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(list...),
 			})
