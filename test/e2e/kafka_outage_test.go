@@ -27,9 +27,10 @@ func TestBrokerOutages(t *testing.T) {
 	for n := 501; n <= 1000; n += 50 {
 		o.insertMany("order", n, 50, 31)
 	}
-	s := r.awaitReason("kafka_unreachable")
-	if s.State != "holding" || s.InFlight.Events != 500 || value(s.Detail) == "" {
-		t.Errorf("state %s with %d events in flight, detail %q", s.State, s.InFlight.Events, value(s.Detail))
+	r.awaitReason("kafka_unreachable")
+	s := r.await("all events to wait", func(s admin.Status) bool { return s.InFlight.Events == 500 })
+	if s.State != "holding" || value(s.Detail) == "" {
+		t.Errorf("state %s, detail %q", s.State, value(s.Detail))
 	}
 	r.probesWhileHolding("kafka_unreachable")
 	need(t, cluster.StartAgain(t.Context()))

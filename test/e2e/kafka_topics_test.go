@@ -104,10 +104,8 @@ func TestTopicMadeAnew(t *testing.T) {
 			return err == nil && !strings.Contains(strings.Join(names, " ")+" ", name+" ")
 		})
 		o.insertMany("order", next, 100, 13)
-		s := r.awaitReason("topic_missing")
-		if s.InFlight.Events != 100 {
-			t.Errorf("%d events wait, want 100", s.InFlight.Events)
-		}
+		r.awaitReason("topic_missing")
+		r.await("all events to wait", func(s admin.Status) bool { return s.InFlight.Events == 100 })
 		need(t, topic.Create(t.Context(), o.brokers, topic.Spec{Name: name, Partitions: partitions}))
 		r.awaitPublished(uint64(next + 99))
 		next += 100

@@ -76,17 +76,23 @@ func consume(ctx context.Context, conn *pgx.Conn, n int, broken mistake) error {
 
 // next is nil after a while without a record.
 func next(ctx context.Context, client *kgo.Client) (*kgo.Record, error) {
-	client.AllowRebalance()
 	waiting, cancel := context.WithTimeout(ctx, idle)
 	defer cancel()
-	fetches := client.PollRecords(waiting, 1)
-	if records := fetches.Records(); len(records) > 0 {
-		return records[0], nil
+	for {
+		client.AllowRebalance()
+		fetches := client.PollRecords(waiting, 1)
+		if records := fetches.Records(); len(records) > 0 {
+			return records[0], nil
+		}
+		// Neither records nor an error: what came was of a partition that is
+		// another member's by now.
+		switch err := fetches.Err(); {
+		case errors.Is(err, context.DeadlineExceeded):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("read Kafka: %w", err)
+		}
 	}
-	if err := fetches.Err(); !errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("read Kafka: %w", err)
-	}
-	return nil, nil
 }
 
 func process(ctx context.Context, conn *pgx.Conn, consumer *outbox.Consumer, record *kgo.Record, broken mistake) error {
