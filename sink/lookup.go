@@ -41,7 +41,7 @@ func LastValues(ctx context.Context, opt Options, topic string, keep func(key []
 		group.Go(func() error {
 			found, err := l.partition(ctx, p, b)
 			if err != nil {
-				return fmt.Errorf("read topic %q, partition %d: %w", topic, p, err)
+				return fmt.Errorf("read topic %q, partition %d: %w", topic, p.Number, err)
 			}
 			// A key is in one partition only, unless the topic was given more.
 			mu.Lock()
@@ -78,14 +78,14 @@ func (l *lookup) again(ctx context.Context, call func(context.Context) error) er
 	}
 }
 
-func (l *lookup) ends(ctx context.Context) (map[int]bounds, error) {
-	found := make(map[int]bounds)
+func (l *lookup) ends(ctx context.Context) (map[Partition]bounds, error) {
+	found := make(map[Partition]bounds)
 	err := l.again(ctx, func(call context.Context) error {
 		metadata, err := l.k.client.Metadata(call, &kafka.MetadataRequest{})
 		if err != nil {
 			return err
 		}
-		var asked []kafka.OffsetRequest
+		var asked []Partition
 		for _, t := range metadata.Topics {
 			if t.Name != l.topic {
 				continue
@@ -94,28 +94,32 @@ func (l *lookup) ends(ctx context.Context) (map[int]bounds, error) {
 				return t.Error
 			}
 			for _, p := range t.Partitions {
-				asked = append(asked, kafka.FirstOffsetOf(p.ID), kafka.LastOffsetOf(p.ID))
+				asked = append(asked, Partition{l.topic, int32(p.ID)})
 			}
 		}
 		if len(asked) == 0 {
 			return ErrNoTopic
 		}
-		response, err := l.k.client.ListOffsets(call, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{l.topic: asked}})
+		first, err := l.k.listOffsets(call, asked, earliest)
 		if err != nil {
 			return err
 		}
-		for _, o := range response.Topics[l.topic] {
-			if o.Error != nil {
-				return o.Error
+		last, err := l.k.listOffsets(call, asked, latest)
+		if err != nil {
+			return err
+		}
+		for _, p := range asked {
+			if err := errors.Join(first[p].err, last[p].err); err != nil {
+				return err
 			}
-			found[o.Partition] = bounds{First: o.FirstOffset, Last: o.LastOffset}
+			found[p] = bounds{First: first[p].at, Last: last[p].at}
 		}
 		return nil
 	})
 	return found, err
 }
 
-func (l *lookup) partition(ctx context.Context, p int, b bounds) (map[string][]byte, error) {
+func (l *lookup) partition(ctx context.Context, p Partition, b bounds) (map[string][]byte, error) {
 	found := make(map[string][]byte)
 	for from := b.First; from < b.Last; {
 		err := l.again(ctx, func(call context.Context) error {
@@ -133,8 +137,8 @@ func (l *lookup) partition(ctx context.Context, p int, b bounds) (map[string][]b
 }
 
 // fetch reads one answer and returns the offset behind it.
-func (l *lookup) fetch(ctx context.Context, p int, from int64, into map[string][]byte) (int64, error) {
-	return l.k.fetch(ctx, Partition{l.topic, int32(p)}, from, func(r *kafka.Record) error {
+func (l *lookup) fetch(ctx context.Context, p Partition, from int64, into map[string][]byte) (int64, error) {
+	return l.k.fetch(ctx, p, from, func(r *kafka.Record) error {
 		key, err := kafka.ReadAll(r.Key)
 		if err != nil || key == nil || !l.keep(key) {
 			return err

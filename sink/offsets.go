@@ -2,7 +2,6 @@ package sink
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -27,10 +26,9 @@ type Since struct {
 // as new, or the end where none is. It waits for Kafka as long as it takes.
 func (k *Kafka) OffsetsSince(ctx context.Context, s Since) (map[Partition]int64, error) {
 	t := &tail{k: k}
-	ends, times := make(map[string][]kafka.OffsetRequest), make(map[string][]kafka.OffsetRequest)
+	var partitions []Partition
 	err := t.again(ctx, func(call context.Context) error {
-		clear(ends)
-		clear(times)
+		partitions = nil
 		metadata, err := k.client.Metadata(call, &kafka.MetadataRequest{})
 		if err != nil {
 			return err
@@ -46,17 +44,15 @@ func (k *Kafka) OffsetsSince(ctx context.Context, s Since) (map[Partition]int64,
 				continue
 			}
 			for _, p := range topic.Partitions {
-				ends[topic.Name] = append(ends[topic.Name], kafka.LastOffsetOf(p.ID))
-				times[topic.Name] = append(times[topic.Name], kafka.TimeOffsetOf(p.ID, s.Time))
+				partitions = append(partitions, Partition{topic.Name, int32(p.ID)})
 			}
 		}
 		return nil
 	})
-	if err != nil || len(ends) == 0 {
+	if err != nil || len(partitions) == 0 {
 		return nil, err
 	}
-	offsets := make(map[Partition]int64)
-	err = t.offsets(ctx, ends, func(p Partition, o kafka.PartitionOffsets) { offsets[p] = o.LastOffset })
+	offsets, err := t.offsets(ctx, partitions, latest)
 	if err != nil {
 		return nil, err
 	}
@@ -66,36 +62,33 @@ func (k *Kafka) OffsetsSince(ctx context.Context, s Since) (map[Partition]int64,
 		}
 		return offsets, nil
 	}
-	// Two calls: where no record is as new, the client library takes the answer
-	// to the one question for that to the other.
-	err = t.offsets(ctx, times, func(p Partition, o kafka.PartitionOffsets) {
-		for offset := range o.Offsets {
-			if end, ok := offsets[p]; ok && offset >= 0 {
-				offsets[p] = min(end, offset)
-			}
+	since, err := t.offsets(ctx, partitions, max(s.Time.UnixMilli(), 0))
+	for p, at := range since {
+		if end, ok := offsets[p]; ok && at >= 0 {
+			offsets[p] = min(end, at)
 		}
-	})
+	}
 	return offsets, err
 }
 
 // offsets asks until it has every partition's answer; those that are refused are
 // left out.
-func (t *tail) offsets(ctx context.Context, requests map[string][]kafka.OffsetRequest, each func(Partition, kafka.PartitionOffsets)) error {
-	return t.again(ctx, func(call context.Context) error {
-		response, err := t.k.client.ListOffsets(call, &kafka.ListOffsetsRequest{Topics: requests})
+func (t *tail) offsets(ctx context.Context, partitions []Partition, time int64) (map[Partition]int64, error) {
+	found := make(map[Partition]int64, len(partitions))
+	err := t.again(ctx, func(call context.Context) error {
+		answers, err := t.k.listOffsets(call, partitions, time)
 		if err != nil {
 			return err
 		}
-		for name, list := range response.Topics {
-			for _, o := range list {
-				switch {
-				case o.Error == nil:
-					each(Partition{name, int32(o.Partition)}, o)
-				case classify(o.Error).class == Passing, errors.Is(o.Error, kafka.Unknown): // a leader that does not answer
-					return fmt.Errorf("%s/%d: %w", name, o.Partition, o.Error)
-				}
+		for p, o := range answers {
+			switch {
+			case o.err == nil:
+				found[p] = o.at
+			case !o.answered() || classify(o.err).class == Passing:
+				return fmt.Errorf("%s/%d: %w", p.Topic, p.Number, o.err)
 			}
 		}
 		return nil
 	})
+	return found, err
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/segmentio/kafka-go"
-
 	"github.com/walpost/walpost/internal/failpoint"
 )
 
@@ -145,24 +143,26 @@ func (k *Kafka) registerPiece(ctx context.Context, register func(context.Context
 	return len(offsets), true
 }
 
+// endOffsets are those of the partitions whose leaders tell; an error says why
+// none does.
 func (k *Kafka) endOffsets(ctx context.Context, partitions []Partition) (map[Partition]int64, error) {
-	topics := make(map[string][]kafka.OffsetRequest)
-	for _, p := range partitions {
-		topics[p.Topic] = append(topics[p.Topic], kafka.LastOffsetOf(int(p.Number)))
-	}
 	call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
 	defer cancel()
-	response, err := k.client.ListOffsets(call, &kafka.ListOffsetsRequest{Topics: topics})
+	answers, err := k.listOffsets(call, partitions, latest)
 	if err != nil {
 		return nil, err
 	}
-	ends := make(map[Partition]int64)
-	for name, list := range response.Topics {
-		for _, o := range list {
-			if o.Error == nil && o.LastOffset >= 0 {
-				ends[Partition{name, int32(o.Partition)}] = o.LastOffset
-			}
+	ends := make(map[Partition]int64, len(answers))
+	for p, o := range answers {
+		switch {
+		case o.err == nil:
+			ends[p] = o.at
+		case !o.answered():
+			err = o.err
 		}
 	}
-	return ends, nil
+	if len(ends) > 0 {
+		return ends, nil
+	}
+	return nil, err
 }

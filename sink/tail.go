@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -123,34 +125,35 @@ func (d *doubt) doubted(err error) bool {
 
 // bounds asks for the present ends of the partitions.
 func (t *tail) bounds(ctx context.Context, offsets map[Partition]int64) (map[Partition]bounds, error) {
-	topics := make(map[string][]kafka.OffsetRequest)
-	for p := range offsets {
-		topics[p.Topic] = append(topics[p.Topic], kafka.FirstOffsetOf(int(p.Number)), kafka.LastOffsetOf(int(p.Number)))
-	}
+	partitions := slices.Collect(maps.Keys(offsets))
 	found := make(map[Partition]bounds)
 	var missing doubt
 	err := t.again(ctx, func(call context.Context) error {
 		clear(found)
 		clear(t.broken)
-		response, err := t.k.client.ListOffsets(call, &kafka.ListOffsetsRequest{Topics: topics})
+		first, err := t.k.listOffsets(call, partitions, earliest)
 		if err != nil {
 			return err
 		}
-		for name, list := range response.Topics {
-			for _, o := range list {
-				p := Partition{name, int32(o.Partition)}
-				switch {
-				case o.Error == nil:
-					found[p] = bounds{o.FirstOffset, o.LastOffset}
-				case errors.Is(o.Error, kafka.Unknown):
-					// What the library makes of a partition whose leader it could not
-					// ask. The others' answers are no reason to go on without it.
-					return fmt.Errorf("offsets of %s/%d: its leader does not answer", name, o.Partition)
-				case classify(o.Error).class == Passing && missing.doubted(o.Error):
-					return o.Error
-				default:
-					t.skip(p, o.Error.Error())
-				}
+		last, err := t.k.listOffsets(call, partitions, latest)
+		if err != nil {
+			return err
+		}
+		for _, p := range partitions {
+			o := first[p]
+			if o.err == nil {
+				o = last[p]
+			}
+			switch {
+			case o.err == nil:
+				found[p] = bounds{first[p].at, last[p].at}
+			case !o.answered():
+				// The others' answers are no reason to go on without it.
+				return fmt.Errorf("offsets of %s/%d: its leader does not answer: %w", p.Topic, p.Number, o.err)
+			case classify(o.err).class == Passing && missing.doubted(o.err):
+				return o.err
+			default:
+				t.skip(p, o.err.Error())
 			}
 		}
 		return nil

@@ -129,15 +129,9 @@ func (k *Kafka) updateMetadata(ctx context.Context) (incomplete bool, err error)
 	refresh, stop := context.WithTimeout(call, 2*time.Second)
 	_, refreshErr := k.client.CreateTopics(refresh, &kafka.CreateTopicsRequest{ValidateOnly: true})
 	stop()
-	// What it serves is its own picture, to be read only. The client's form of it
-	// would be a copy several times as large, with brokers in each partition.
-	answer, err := k.transport.RoundTrip(call, k.client.Addr, &metadata.Request{TopicNames: names})
+	resp, err := k.picture(call, names)
 	if err != nil {
-		return true, fmt.Errorf("metadata: %w", err)
-	}
-	resp, ok := answer.(*metadata.Response)
-	if !ok {
-		return true, fmt.Errorf("metadata: unexpected answer %T", answer)
+		return true, err
 	}
 	var missing, asked []string
 	k.mu.Lock()
@@ -187,6 +181,21 @@ func (k *Kafka) updateMetadata(ctx context.Context) (incomplete bool, err error)
 	}
 	k.settleKnown()
 	return k.registerLanes(ctx) || incomplete, nil
+}
+
+// picture is what the client library knows of the cluster and the topics, to be
+// read only: it is the library's own. The client's form of it would be a copy
+// several times as large, with brokers in each partition.
+func (k *Kafka) picture(ctx context.Context, topics []string) (*metadata.Response, error) {
+	answer, err := k.transport.RoundTrip(ctx, k.client.Addr, &metadata.Request{TopicNames: topics})
+	if err != nil {
+		return nil, fmt.Errorf("metadata: %w", err)
+	}
+	resp, ok := answer.(*metadata.Response)
+	if !ok {
+		return nil, fmt.Errorf("metadata: unexpected answer %T", answer)
+	}
+	return resp, nil
 }
 
 // askEvery is how often a missing topic is asked for.

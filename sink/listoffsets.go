@@ -1,0 +1,166 @@
+package sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/listoffsets"
+	"github.com/segmentio/kafka-go/protocol/metadata"
+)
+
+// Times with a meaning of their own in a ListOffsets request (Kafka protocol,
+// "ListOffsets API").
+const (
+	latest   = -1
+	earliest = -2
+)
+
+// offset is the answer for one partition.
+type offset struct {
+	at int64 // -1: no record is as new as the time asked for
+	// err is a kafka.Error when its leader has answered.
+	err error
+}
+
+// answered says whether the partition's leader has spoken: otherwise nothing is
+// known of the partition. -1, an error that the broker has no word for, is as good
+// as nothing.
+func (o *offset) answered() bool {
+	var code kafka.Error
+	return o.err == nil || errors.As(o.err, &code) && code != kafka.Unknown
+}
+
+// listOffsets asks the leaders where in their partitions a time is, in
+// milliseconds since 1970, earliest or latest. Each partition has an answer.
+//
+// A leader gets one request for all its partitions. The client library's own call
+// sends one for each partition, all at once and, while none is answered, each on a
+// connection of its own: thousands of them at a start.
+func (k *Kafka) listOffsets(ctx context.Context, partitions []Partition, time int64) (map[Partition]offset, error) {
+	answers := make(map[Partition]offset, len(partitions))
+	byLeader, err := k.byLeader(ctx, partitions, answers)
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for _, list := range byLeader {
+		asking.Go(func() {
+			for piece := range slices.Chunk(list, maxPartitionsPerRequest) {
+				some := k.leaderOffsets(ctx, piece, time)
+				mu.Lock()
+				maps.Copy(answers, some)
+				mu.Unlock()
+			}
+		})
+	}
+	asking.Wait()
+	return answers, nil
+}
+
+// byLeader sorts partitions by the broker that leads them, and answers for those
+// that none leads.
+func (k *Kafka) byLeader(ctx context.Context, partitions []Partition, answers map[Partition]offset) (map[int32][]Partition, error) {
+	topics := make(map[string]*metadata.ResponseTopic)
+	for _, p := range partitions {
+		topics[p.Topic] = nil
+	}
+	cluster, err := k.picture(ctx, slices.Collect(maps.Keys(topics)))
+	if err != nil {
+		return nil, err
+	}
+	for i := range cluster.Topics {
+		topics[cluster.Topics[i].Name] = &cluster.Topics[i]
+	}
+	byLeader := make(map[int32][]Partition)
+	for _, p := range partitions {
+		switch leader, err := leaderOf(topics[p.Topic], p.Number); {
+		case err != nil:
+			answers[p] = offset{-1, err}
+		case !hasBroker(cluster.Brokers, leader):
+			answers[p] = offset{-1, kafka.LeaderNotAvailable}
+		default:
+			byLeader[leader] = append(byLeader[leader], p)
+		}
+	}
+	return byLeader, nil
+}
+
+func leaderOf(t *metadata.ResponseTopic, partition int32) (int32, error) {
+	if t == nil {
+		return -1, kafka.UnknownTopicOrPartition
+	}
+	if t.ErrorCode != 0 {
+		return -1, kafka.Error(t.ErrorCode)
+	}
+	for i := range t.Partitions {
+		if t.Partitions[i].PartitionIndex == partition {
+			return t.Partitions[i].LeaderID, nil
+		}
+	}
+	return -1, kafka.UnknownTopicOrPartition
+}
+
+// offsetsRequest is the library's request without its method Split.
+type offsetsRequest listoffsets.Request
+
+// ApiKey implements protocol.Message.
+func (r *offsetsRequest) ApiKey() protocol.ApiKey { return protocol.ListOffsets }
+
+// Broker implements protocol.BrokerMessage: the leader of the first partition.
+// Where another broker leads one of them by now, the answer says so.
+func (r *offsetsRequest) Broker(cluster protocol.Cluster) (protocol.Broker, error) {
+	return (*listoffsets.Request)(r).Broker(cluster)
+}
+
+// leaderOffsets asks the one broker that leads the partitions.
+func (k *Kafka) leaderOffsets(ctx context.Context, partitions []Partition, time int64) map[Partition]offset {
+	request := &offsetsRequest{ReplicaID: -1} // a client
+	index := make(map[string]int)
+	answers := make(map[Partition]offset, len(partitions))
+	all := func(err error) map[Partition]offset {
+		for _, p := range partitions {
+			answers[p] = offset{-1, err}
+		}
+		return answers
+	}
+	for _, p := range partitions {
+		at, ok := index[p.Topic]
+		if !ok {
+			at = len(request.Topics)
+			index[p.Topic] = at
+			request.Topics = append(request.Topics, listoffsets.RequestTopic{Topic: p.Topic})
+		}
+		request.Topics[at].Partitions = append(request.Topics[at].Partitions,
+			listoffsets.RequestPartition{Partition: p.Number, CurrentLeaderEpoch: -1, Timestamp: time})
+	}
+	answer, err := k.transport.RoundTrip(ctx, k.client.Addr, request)
+	if err != nil {
+		return all(fmt.Errorf("list offsets: %w", err))
+	}
+	response, ok := answer.(*listoffsets.Response)
+	if !ok {
+		return all(fmt.Errorf("list offsets: unexpected answer %T", answer))
+	}
+	all(errNoAnswer)
+	for i := range response.Topics {
+		t := &response.Topics[i]
+		for j := range t.Partitions {
+			a := &t.Partitions[j]
+			o := offset{at: a.Offset}
+			if a.ErrorCode != 0 {
+				o.err = kafka.Error(a.ErrorCode)
+			}
+			if p := (Partition{t.Topic, a.Partition}); answers[p].err != nil {
+				answers[p] = o
+			}
+		}
+	}
+	return answers
+}
