@@ -78,15 +78,22 @@ var codes = map[int16]verdict{
 	56:  {class: Passing, reason: "KAFKA_STORAGE_ERROR", unknown: true, refresh: true},
 	58:  {class: Permanent, reason: "SASL_AUTHENTICATION_FAILED", way: "check kafka.sasl.username and the password"},
 	59:  {class: Permanent, reason: "UNKNOWN_PRODUCER_ID", lost: true},
+	70:  {class: Passing, reason: "FETCH_SESSION_ID_NOT_FOUND"},
+	71:  {class: Passing, reason: "INVALID_FETCH_SESSION_EPOCH"},
 	72:  {class: Passing, reason: "LISTENER_NOT_FOUND", refresh: true},
 	74:  {class: Passing, reason: "FENCED_LEADER_EPOCH", refresh: true},
 	75:  {class: Passing, reason: "UNKNOWN_LEADER_EPOCH", refresh: true},
 	76:  {class: Permanent, reason: "UNSUPPORTED_COMPRESSION_TYPE", way: "set kafka.compression to one that the topic accepts"},
 	77:  {class: Passing, reason: "STALE_BROKER_EPOCH", refresh: true},
+	78:  {class: Passing, reason: "OFFSET_NOT_AVAILABLE"}, // a new leader does not know how far its followers are
+	80:  {class: Passing, reason: "PREFERRED_LEADER_NOT_AVAILABLE", refresh: true},
+	83:  {class: Passing, reason: "ELIGIBLE_LEADERS_NOT_AVAILABLE", refresh: true},
 	87:  {class: Poison, reason: "INVALID_RECORD", way: "a compacted topic refuses records without a key"},
 	89:  {class: Passing, reason: "THROTTLING_QUOTA_EXCEEDED"},
 	90:  {class: Fenced, reason: "PRODUCER_FENCED", way: "another relay of the same slot has taken over"},
 	100: {class: Passing, reason: "UNKNOWN_TOPIC_ID", refresh: true},
+	103: {class: Passing, reason: "INCONSISTENT_TOPIC_ID", refresh: true},
+	106: {class: Passing, reason: "FETCH_SESSION_TOPIC_ID_ERROR", refresh: true},
 }
 
 // classify reads an error of the client library. Transport errors say nothing

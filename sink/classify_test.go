@@ -17,16 +17,17 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 	"github.com/segmentio/kafka-go/protocol/rawproduce"
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 func TestClassifyCodes(t *testing.T) {
 	t.Parallel()
 	want := map[Class][]int{
-		Passing:   {3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 72, 74, 75, 77, 89, 100},
+		Passing:   {3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 77, 78, 80, 83, 89, 100, 103, 106},
 		Poison:    {10, 18, 32, 87},
 		Permanent: {2, 17, 29, 31, 33, 34, 35, 37, 38, 39, 40, 42, 43, 44, 45, 46, 48, 49, 53, 54, 55, 58, 59, 76},
 		Fenced:    {47, 90},
-		Unknown:   {-1, 1, 4, 12, 21, 22, 36, 52, 71, 200, 32767},
+		Unknown:   {-1, 1, 4, 12, 21, 22, 36, 52, 200, 32767},
 	}
 	for class, list := range want {
 		for _, code := range list {
@@ -121,6 +122,32 @@ func TestCodesHaveReasons(t *testing.T) {
 		if (v.class == Poison || v.class == Fenced) && v.way == "" {
 			t.Errorf("code %d: no hint", code)
 		}
+	}
+}
+
+// TestRetriableCodesPass: what Kafka's own clients try again, in whatever answer,
+// is no reason for us to give up.
+func TestRetriableCodesPass(t *testing.T) {
+	t.Parallel()
+	except := map[int16]string{
+		2:   "a wrong checksum of what we send again as it is stays wrong",
+		84:  "answers the election of a leader, which we never ask for",
+		88:  "answers OffsetFetch, which we never ask for",
+		133: "answers share groups",
+	}
+	retriable := 0
+	for code := range int16(1000) {
+		e := kerr.TypedErrorForCode(code)
+		if e == nil || e.Code != code || !e.Retriable || except[code] != "" {
+			continue
+		}
+		retriable++
+		if v, ok := codes[code]; !ok || v.class != Passing || v.reason != e.Message && code != 6 { // 6 has a newer name
+			t.Errorf("code %d, %s: %v %q; Kafka's clients retry it", code, e.Message, v.class, v.reason)
+		}
+	}
+	if retriable < 20 {
+		t.Errorf("only %d retriable codes: the test tests nothing", retriable)
 	}
 }
 

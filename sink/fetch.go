@@ -16,8 +16,10 @@ const (
 
 // fetch reads one answer's records at or above from, hands each to each, and
 // returns the offset behind them. No record at or above an offset below the end
-// means a hole: a transaction marker, or what compaction left. A record's key and
-// value are good until each returns.
+// means a hole: a transaction marker, or what compaction left. An offset at or
+// above the end, which the caller knew to be below it, is a new leader's that does
+// not know yet how far its followers are: kafka.OffsetNotAvailable. A record's key
+// and value are good until each returns.
 func (k *Kafka) fetch(ctx context.Context, p Partition, from int64, each func(*kafka.Record) error) (next int64, err error) {
 	response, err := k.client.Fetch(ctx, &kafka.FetchRequest{
 		Topic: p.Topic, Partition: int(p.Number), Offset: from, MinBytes: 1, MaxBytes: fetchMaxBytes, MaxWait: fetchMaxWait,
@@ -27,6 +29,9 @@ func (k *Kafka) fetch(ctx context.Context, p Partition, from int64, each func(*k
 	}
 	if response.Error != nil {
 		return 0, response.Error
+	}
+	if from >= response.HighWatermark {
+		return 0, kafka.OffsetNotAvailable
 	}
 	next = from + 1
 	for {

@@ -56,7 +56,8 @@ type Ack struct {
 type Sink interface {
 	// Run delivers until ctx ends and returns nil then; any other error is
 	// fatal (another relay of the same slot fenced this one, an invariant broke). Run is
-	// called once. When it has returned, no Ack is coming any more.
+	// called once. When it has returned, the only acks that still come are those
+	// that Submit makes itself, of what is in Kafka already.
 	Run(ctx context.Context) error
 	// Submit hands over one record. It blocks while the sink holds as many
 	// bytes as it may, which is the relay's back-pressure, and returns early

@@ -71,7 +71,14 @@ func (t *tail) read(ctx context.Context, offsets map[Partition]int64) error {
 			continue
 		}
 		t.ends[p] = end.Last
-		if end.Last <= from {
+		if end.Last < from {
+			// Made anew, or cut off by an unclean election: what is there now is not
+			// what the offset counts.
+			t.k.log.Warn("partition ends before the checkpoint's offset, so it is read from its start",
+				zap.String("topic", p.Topic), zap.Int32("partition", p.Number), zap.Int64("offset", from), zap.Int64("start", end.First), zap.Int64("end", end.Last))
+			from = end.First
+		}
+		if end.Last == from {
 			continue
 		}
 		group.Go(func() error { return t.partition(ctx, p, from, end) })
@@ -104,23 +111,33 @@ func (t *tail) skip(p Partition, why string) {
 
 type bounds struct{ First, Last int64 }
 
-// doubt is what is left when a broker says that it does not know a partition: it
-// is not believed at once. A topic that was made a moment ago is not known to all
-// brokers, nor is any to one that has just started.
+// doubt is what is left when a broker says that it does not know a partition, or
+// has less of it than there was: it is not believed at once. A topic that was made
+// a moment ago is not known to all brokers, nor is any to one that has just
+// started; and a new leader waits for its followers.
 type doubt struct{ since time.Time }
 
-// doubtedFor is how long.
-const doubtedFor = 5 * time.Second
+// How long it is doubted that a partition is unknown; that it is shorter, for as
+// long as a follower may stay behind by default (replica.lag.time.max.ms), twice.
+const (
+	unknownDoubted = 5 * time.Second
+	shorterDoubted = time.Minute
+)
 
 // doubted says whether to ask again; always, for other errors.
 func (d *doubt) doubted(err error) bool {
-	if !errors.Is(err, kafka.UnknownTopicOrPartition) {
+	limit := unknownDoubted
+	switch {
+	case errors.Is(err, kafka.UnknownTopicOrPartition):
+	case errors.Is(err, kafka.OffsetNotAvailable):
+		limit = shorterDoubted
+	default:
 		return true
 	}
 	if d.since.IsZero() {
 		d.since = time.Now()
 	}
-	return time.Since(d.since) < doubtedFor
+	return time.Since(d.since) < limit
 }
 
 // bounds asks for the present ends of the partitions.
@@ -198,7 +215,7 @@ func (t *tail) partition(ctx context.Context, p Partition, from int64, b bounds)
 		cancel()
 		switch {
 		case err == nil:
-			from, attempt = next, 1
+			from, attempt, missing = next, 1, doubt{}
 			if t.isFull() {
 				return nil
 			}
@@ -208,6 +225,7 @@ func (t *tail) partition(ctx context.Context, p Partition, from int64, b bounds)
 			t.skip(p, err.Error())
 			return nil
 		default:
+			t.k.unreached(&t.k.outage, classify(err), fmt.Errorf("read the end of %s/%d: %w", p.Topic, p.Number, err))
 			t.k.askMetadata()
 			if retry.Wait(ctx, t.k.timing.backoff(Passing, attempt)) != nil {
 				return context.Cause(ctx)

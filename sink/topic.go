@@ -342,8 +342,12 @@ func (k *Kafka) reshape(t *topic) bool {
 			q.release(&k.pool, c, 1, len(body))
 		}
 	}
-	for _, l := range t.orphans {
-		k.holdOrphan(l)
+	for n, l := range t.orphans {
+		if l.queue.count > 0 {
+			k.holdOrphan(l)
+		} else {
+			delete(t.orphans, n) // what was for it is in Kafka already
+		}
 	}
 	return true
 }

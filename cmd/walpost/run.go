@@ -92,7 +92,8 @@ func (a *app) relay(ctx context.Context, cfg *config.Config) error {
 }
 
 // signals gives the two contexts of a run: the first signal ends intake, the
-// second one ends everything.
+// second one ends everything. A third one is not caught: it ends a process whose
+// output nobody takes.
 func signals(ctx context.Context, log *zap.Logger) (intake, hard context.Context, stop func()) {
 	hard, kill := context.WithCancelCause(ctx)
 	intake, drain := context.WithCancelCause(hard)
@@ -109,6 +110,7 @@ func signals(ctx context.Context, log *zap.Logger) (intake, hard context.Context
 				return
 			}
 		}
+		signal.Stop(received)
 	}()
 	return intake, hard, func() {
 		signal.Stop(received)
