@@ -33,6 +33,9 @@
 // the same rows; and it measures the start after kill -9 with 100,000 records
 // behind the checkpoint.
 //
+// -away 3m stops Kafka for so long, with more rows waiting than the relay may have
+// in flight, and measures its memory before and after.
+//
 // -application measures package outbox instead, which runs in the application:
 // round trips of the writer and the consumer, counted at the wire; Copy against
 // single inserts; and a consumer's message against the same handler in a plain

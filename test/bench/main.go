@@ -34,6 +34,7 @@ type options struct {
 	json, profile, profiles           string
 	against, baseline, chart, from    string
 	ownReader, quick, growth          bool
+	away                              time.Duration
 	application                       bool
 }
 
@@ -115,6 +116,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&opt.single, "single", 100_000, "transactions of one row")
 	flags.IntVar(&opt.big, "big", 1_000_000, "rows of the one large transaction")
 	flags.DurationVar(&opt.latency, "latency", 30*time.Second, "how long latency is measured, 0 not at all")
+	flags.DurationVar(&opt.away, "away", 0, "stop Kafka for so long while the rows of -events are written, look at the relay's memory, and measure nothing else that -only does not name; 0 not at all")
 	opt.rates = []int{latencyRate, 20 * latencyRate}
 	flags.Func("rate", "events a second for latency, separated by commas (default 1000,20000)", func(list string) (err error) {
 		opt.rates, err = parseRates(list)
@@ -166,7 +168,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		}
 	}
 	opt.only = phases
-	if opt.growth || opt.application {
+	if opt.growth || opt.application || opt.away > 0 {
 		opt.only = nil
 	}
 	if opt.quick {
@@ -201,7 +203,7 @@ func bench(ctx context.Context, opt options, stderr io.Writer) (report *Report, 
 			return nil, fmt.Errorf("application: %w", err)
 		}
 	}
-	if len(opt.only) == 0 && !opt.growth {
+	if len(opt.only) == 0 && !opt.growth && opt.away == 0 {
 		report = &Report{At: time.Now().UTC(), Machine: machine, Application: application, Floors: applicationFloors(application)}
 		return report, report.writeTo(opt.json)
 	}
@@ -269,6 +271,11 @@ func bench(ctx context.Context, opt options, stderr io.Writer) (report *Report, 
 		}
 	}
 	report = newReport(machine, drains, latency, crash)
+	if opt.away > 0 {
+		if report.Away, err = r.away(ctx, opt.events, opt.away); err != nil {
+			return nil, fmt.Errorf("kafka away: %w", err)
+		}
+	}
 	report.Latencies, report.Growth, report.Application = latencies, grown, application
 	report.Floors = append(report.Floors, applicationFloors(application)...)
 	return report, report.writeTo(opt.json)

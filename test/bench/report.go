@@ -18,6 +18,8 @@ type Report struct {
 	Latencies []*Latency `json:"latencies,omitempty"`
 	Crash     *Crash     `json:"crash,omitempty"`
 	Growth    []Growth   `json:"growth,omitempty"`
+	// Away is there when Kafka was stopped for a while.
+	Away *Away `json:"kafka_away,omitempty"`
 	// Application is there when package outbox was measured.
 	Application *Application `json:"application,omitempty"`
 	Ratios      Ratios       `json:"ratios"`

@@ -101,6 +101,11 @@ func (r *Report) print(w io.Writer) error {
 			return err
 		}
 	}
+	if r.Away != nil {
+		if err := r.Away.print(w); err != nil {
+			return err
+		}
+	}
 	if r.Crash != nil {
 		if err := r.Crash.print(w); err != nil {
 			return err
