@@ -71,7 +71,7 @@ func definitions() []definition {
 		{name: "clock_skew_seconds", kind: gauge, help: "PostgreSQL's clock minus this machine's."},
 		{name: "in_flight_events", kind: gauge, help: "Events submitted to Kafka and not acknowledged."},
 		{name: "in_flight_bytes", kind: gauge, help: "Memory of the events in flight."},
-		{name: "in_flight_limit_bytes", kind: gauge, help: "Limit of in_flight_bytes; at the limit PostgreSQL is not read."},
+		{name: "in_flight_limit_bytes", kind: gauge, help: "Limit of in_flight_bytes; at the limit PostgreSQL is not read. Events above 1 MiB have as much again to themselves."},
 		{name: "held_partitions", kind: gauge, help: "Partitions and topics that do not move."},
 		{name: "poison", kind: gauge, help: "1 while an event that cannot be published stops progress."},
 		{name: "received_position_bytes", kind: gauge, help: "Newest WAL position seen on the stream."},
