@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -107,6 +108,7 @@ type Kafka struct {
 	idless        *Hold         // the cluster gives no producer id
 	unregistered  *Hold         // new partitions cannot be made durable
 	closed        bool
+	over          atomic.Bool // Run has returned
 
 	records    int // queued or under way
 	lanes      int // that have records
@@ -188,11 +190,20 @@ func (k *Kafka) Run(ctx context.Context) error {
 	group.Go(func() error { return k.sessions(ctx) })
 	group.Go(func() error { return k.registerAdmitted(ctx) })
 	err := group.Wait()
+	k.over.Store(true)
 	k.transport.CloseIdleConnections()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
+}
+
+// disconnect is for deferring by what asks Kafka beside Run: a request that comes
+// after Run has ended makes connections that nobody else closes.
+func (k *Kafka) disconnect() {
+	if k.over.Load() {
+		k.transport.CloseIdleConnections()
+	}
 }
 
 // close wakes the senders so that they see that it is over.

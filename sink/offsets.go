@@ -25,6 +25,7 @@ type Since struct {
 // OffsetsSince finds, in every partition of the topics, the first record that is
 // as new, or the end where none is. It waits for Kafka as long as it takes.
 func (k *Kafka) OffsetsSince(ctx context.Context, s Since) (map[Partition]int64, error) {
+	defer k.disconnect()
 	t := &tail{k: k}
 	var partitions []Partition
 	err := t.again(ctx, func(call context.Context) error {

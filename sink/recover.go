@@ -54,6 +54,7 @@ const transactionTimeout = 60 * time.Second
 // is running; and again, with nothing in flight, after another relay may have
 // written. It waits for Kafka as long as it takes; its error is ctx's, or fatal.
 func (k *Kafka) Recover(ctx context.Context, r Recovery) error {
+	defer k.disconnect()
 	if r.MaxIDs <= 0 {
 		r.MaxIDs = 2_000_000
 	}
@@ -93,6 +94,7 @@ func (k *Kafka) Recover(ctx context.Context, r Recovery) error {
 
 // ClusterID names the cluster, once it answers.
 func (k *Kafka) ClusterID(ctx context.Context) (string, error) {
+	defer k.disconnect()
 	var id string
 	t := &tail{k: k}
 	err := t.again(ctx, func(call context.Context) error {
