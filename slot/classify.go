@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -22,23 +21,20 @@ func (s *Stream) typed(ctx context.Context, err error) error {
 	switch {
 	case pe.Code == "55006":
 		return s.inUse(ctx, pe)
-	case pe.Code == "42704" && strings.Contains(pe.Message, "replication slot"):
+	case pe.Code == "42704" && pe.Routine == "ReplicationSlotAcquire":
 		return notFound(slot, pe)
 	case pe.Code == "42704":
 		return publicationGone(s.opt.Publication, pe.Code, pe)
-	case pe.Code == "55000" && (strings.Contains(pe.Message, "no longer") || strings.Contains(pe.Message, "cannot read from logical replication slot")):
-		return lost(slot, pe)
-	case pe.Code == "55000" && strings.Contains(pe.Message, "was not created in this database"):
-		return &Error{
-			Kind: ErrUnfit, SQLState: pe.Code, Err: pe,
-			Text: fmt.Sprintf("slot %q belongs to another database than %q", slot, s.opt.Config.Database),
-			Way:  "set the database of the DSN to the slot's, or choose another slot name",
+	case pe.Code == "55000":
+		// One code and one routine (CreateDecodingContext) for all that can be wrong
+		// with a slot, and the text is in the server's language: the slot tells.
+		info, lookErr := s.look(ctx)
+		if lookErr != nil {
+			break
 		}
-	case pe.Code == "55000" && strings.Contains(pe.Message, "being synchronized"):
-		return &Error{
-			Kind: ErrUnfit, SQLState: pe.Code, Err: pe,
-			Text: fmt.Sprintf("slot %q is a synchronized copy on a standby", slot),
-			Way:  "connect to the primary: list all hosts in the DSN with target_session_attrs=read-write",
+		if e, ok := errors.AsType[*Error](CheckSlot(info, s.opt.Config.Database)); ok {
+			e.SQLState = pe.Code
+			return e
 		}
 	}
 	return fmt.Errorf("replication stream: %w", pg.Describe(err))
@@ -55,29 +51,38 @@ func IsPassing(err error) bool {
 
 // inUse names the session that streams from the slot.
 func (s *Stream) inUse(ctx context.Context, pe *pgconn.PgError) error {
-	e := &Error{
-		Kind: ErrInUse, SQLState: pe.Code,
-		Text: pe.Message,
-		Way:  "another instance is relaying; this one takes over when it stops",
-		Err:  pe,
+	if info, err := s.look(ctx); err == nil && info.Active {
+		return heldBy(info)
 	}
-	conn, err := pg.Connect(ctx, s.opt.Config, s.opt.Application)
-	if err != nil {
-		return e
+	return &Error{Kind: ErrInUse, SQLState: pe.Code, Text: pe.Message, Way: inUseWay, Err: pe}
+}
+
+const inUseWay = "another instance is relaying; this one takes over when it stops"
+
+// heldBy is the refusal of a slot that is active.
+func heldBy(info *Info) *Error {
+	e := &Error{Kind: ErrInUse, SQLState: "55006", Text: "slot " + quote(info.Name) + " is active", Way: inUseWay}
+	if info.ActivePID != nil {
+		e.Text += fmt.Sprintf(" for PID %d", *info.ActivePID)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if info, err := Inspect(ctx, conn, s.opt.Slot); err == nil && info.ActivePID != nil {
-		e.Text = fmt.Sprintf("slot %q is active for PID %d", s.opt.Slot, *info.ActivePID)
-		if info.HolderApplication != "" {
-			e.Text += fmt.Sprintf(" (%s", info.HolderApplication)
-			if info.HolderAddress != "" {
-				e.Text += " from " + info.HolderAddress
-			}
-			e.Text += ")"
+	if info.HolderApplication != "" {
+		e.Text += " (" + info.HolderApplication
+		if info.HolderAddress != "" {
+			e.Text += " from " + info.HolderAddress
 		}
-		e.Err = nil
+		e.Text += ")"
 	}
 	return e
+}
+
+// look asks about the slot on a connection of its own.
+func (s *Stream) look(ctx context.Context) (*Info, error) {
+	conn, err := pg.Connect(ctx, once(s.opt.Config), s.opt.Application)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	return Inspect(ctx, conn, s.opt.Slot)
 }
 
 func notFound(slot string, cause error) *Error {
@@ -85,14 +90,6 @@ func notFound(slot string, cause error) *Error {
 		Kind: ErrNotFound, SQLState: "42704", Err: cause,
 		Text: fmt.Sprintf("slot %q does not exist", slot),
 		Way:  `if it never did, run "walpost init"; if it was dropped, events since then are not in Kafka: see the recovery section of the README before making it anew`,
-	}
-}
-
-func lost(slot string, cause error) *Error {
-	return &Error{
-		Kind: ErrLost, SQLState: "55000", Err: cause,
-		Text: fmt.Sprintf("slot %q is lost: the server removed WAL that it still needed", slot),
-		Way:  `"walpost status" shows the range; drop and re-create the slot, then publish the missing events from the table`,
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 // WAL before it, this takes as long as reading that.
 func FirstUnconfirmed(ctx context.Context, conn *pgx.Conn, name, publication string) (time.Time, error) {
 	doing := "look at what slot " + quote(name) + " will send"
-	// The rest of a large transaction is not wanted: closing the rows ends it.
+	// upto_nchanges is looked at after a commit, so that the server decodes the
+	// first transaction to its end, and spools it. limit keeps all but Begin there.
 	rows, err := conn.Query(ctx, `select data from pg_logical_slot_peek_binary_changes($1, null, 1, 'proto_version', '1', 'publication_names', $2) limit 1`,
 		name, pg.QuoteIdent(publication))
 	if err != nil {

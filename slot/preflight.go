@@ -19,13 +19,23 @@ func once(cfg *pgx.ConnConfig) *pgx.ConnConfig {
 	return cfg
 }
 
-// preflight looks at the slot as it is now.
+// preflight looks at the slot as it is now. Who waits for one that is in use
+// learns what else is wrong, too.
 func preflight(ctx context.Context, conn *pgx.Conn, opt StreamOptions) (*Info, error) {
 	info, err := Inspect(ctx, conn, opt.Slot)
 	if err != nil {
 		return nil, err
 	}
-	return info, CheckSlot(info, opt.Config.Database)
+	if err := CheckSlot(info, opt.Config.Database); err != nil {
+		return nil, err
+	}
+	if info.Active {
+		if _, err := checkTables(ctx, conn, opt); err != nil {
+			return nil, err
+		}
+		return nil, heldBy(info)
+	}
+	return info, nil
 }
 
 // connect opens the replication connection, and looks at publication and tables
@@ -54,24 +64,12 @@ func (s *Stream) connect(ctx context.Context, conf *pgconn.Config, side *pgx.Con
 
 // checkTables looks at the publication and the tables as they are now.
 func checkTables(ctx context.Context, conn *pgx.Conn, opt StreamOptions) (*Published, error) {
+	if opt.Expected == nil {
+		return checkPublication(ctx, conn, opt.Publication, opt.Tables, opt.Fits)
+	}
 	published, err := CheckPublication(ctx, conn, opt.Publication, opt.Tables)
 	if err != nil {
 		return nil, err
 	}
-	if opt.Expected != nil {
-		return published, opt.Expected.Changed(published)
-	}
-	for _, t := range opt.Tables {
-		def, err := FindTable(ctx, conn, t)
-		if err != nil {
-			return nil, err
-		}
-		if def == nil {
-			continue // gone since it was found in the publication; the monitor will say so
-		}
-		if err := def.Check(opt.Fits); err != nil {
-			return nil, err
-		}
-	}
-	return published, nil
+	return published, opt.Expected.Changed(published)
 }

@@ -108,6 +108,12 @@ func FindPublication(ctx context.Context, conn *pgx.Conn, name string) (*Publica
 // the tables. An *Error is a definite answer; other errors mean that there was
 // none.
 func CheckPublication(ctx context.Context, conn *pgx.Conn, name string, tables []Table) (*Published, error) {
+	return checkPublication(ctx, conn, name, tables, nil)
+}
+
+// checkPublication is CheckPublication, and says last of each table whether it
+// fits.
+func checkPublication(ctx context.Context, conn *pgx.Conn, name string, tables []Table, fits func(*Definition) error) (*Published, error) {
 	p, err := FindPublication(ctx, conn, name)
 	if err != nil {
 		return nil, err
@@ -133,7 +139,7 @@ func CheckPublication(ctx context.Context, conn *pgx.Conn, name string, tables [
 	}
 	published := &Published{Publication: *p}
 	for _, t := range tables {
-		pt, err := checkTable(ctx, conn, p, t, version)
+		pt, err := checkTable(ctx, conn, p, t, version, fits)
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +148,7 @@ func CheckPublication(ctx context.Context, conn *pgx.Conn, name string, tables [
 	return published, nil
 }
 
-func checkTable(ctx context.Context, conn *pgx.Conn, p *Publication, t Table, version int) (*PublishedTable, error) {
+func checkTable(ctx context.Context, conn *pgx.Conn, p *Publication, t Table, version int, fits func(*Definition) error) (*PublishedTable, error) {
 	def, err := FindTable(ctx, conn, t)
 	if err != nil {
 		return nil, err
@@ -150,8 +156,8 @@ func checkTable(ctx context.Context, conn *pgx.Conn, p *Publication, t Table, ve
 	if def == nil {
 		return nil, missingTable(t)
 	}
-	if !def.Persistent {
-		return nil, unloggedTable(t)
+	if err := def.Check(nil); err != nil {
+		return nil, err
 	}
 	pt := &PublishedTable{Table: t, OID: def.OID, Partitioned: def.Partitioned}
 	query := membershipSQL14
@@ -201,7 +207,7 @@ func checkTable(ctx context.Context, conn *pgx.Conn, p *Publication, t Table, ve
 				"; rows inserted before that are not in the stream",
 		}
 	}
-	return pt, nil
+	return pt, def.Check(fits)
 }
 
 // The view lists what is published in the end, all tables and schemas included.

@@ -14,10 +14,10 @@ import (
 // update is a standby status update as the server reads it.
 type update struct{ write, flush, apply pglogrepl.LSN }
 
-// recorder is a stream whose other end collects the status updates.
-func recorder(t *testing.T, confirmed pglogrepl.LSN) (*Stream, <-chan update) {
+// over is a stream on a connection that streams already. Who has it starts its
+// statusLoop.
+func over(t *testing.T, ours net.Conn, confirmed pglogrepl.LSN) *Stream {
 	t.Helper()
-	ours, theirs := net.Pipe()
 	config, err := pgconn.ParseConfig("host=127.0.0.1 sslmode=disable")
 	if err != nil {
 		t.Fatal(err)
@@ -26,14 +26,21 @@ func recorder(t *testing.T, confirmed pglogrepl.LSN) (*Stream, <-chan update) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Stream{
-		opt:   StreamOptions{StatusInterval: time.Hour, ConfirmInterval: time.Millisecond},
+	return &Stream{
+		opt:   StreamOptions{Publication: "pub", StatusInterval: time.Hour, ConfirmInterval: time.Millisecond},
 		log:   zap.NewNop(),
 		conn:  conn,
 		moved: make(chan struct{}, 1), asked: make(chan struct{}, 1),
 		stop: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{}),
 		confirmed: confirmed, received: confirmed, flushed: confirmed,
 	}
+}
+
+// recorder is a stream whose other end collects the status updates.
+func recorder(t *testing.T, confirmed pglogrepl.LSN) (*Stream, <-chan update) {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	s := over(t, ours, confirmed)
 	updates := make(chan update, 16)
 	closed := make(chan struct{})
 	go func() {

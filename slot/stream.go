@@ -3,7 +3,6 @@ package slot
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/walpost/walpost/internal/failpoint"
 	"github.com/walpost/walpost/internal/pg"
-	"github.com/walpost/walpost/internal/poison"
 )
 
 // StreamOptions say what to stream from where.
@@ -95,10 +93,9 @@ type Stream struct {
 	mu        sync.Mutex
 	received  pglogrepl.LSN // newest position seen: the write position
 	confirmed pglogrepl.LSN // may be sent as the flush position
-	flushed   pglogrepl.LSN // was sent as the flush position
+	flushed   pglogrepl.LSN // the newest flush position sent; before the first, where the stream began
 	lastSeen  time.Time
 	closing   bool
-	notice    error // a warning that must end the stream
 
 	writing sync.Mutex // one message at a time
 }
@@ -151,7 +148,9 @@ func Open(ctx context.Context, opt StreamOptions) (*Stream, error) {
 	conf.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		return pgproto3.NewFrontend(bufio.NewReaderSize(r, readBuffer), w)
 	}
-	conf.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { s.onNotice(n) }
+	conf.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		s.log.Warn("notice from PostgreSQL", zap.String("sqlstate", n.Code), zap.String("notice", n.Message))
+	}
 	if _, set := conf.RuntimeParams["wal_sender_timeout"]; !set && !strings.Contains(conf.RuntimeParams["options"], "wal_sender_timeout") {
 		conf.RuntimeParams["wal_sender_timeout"] = walSenderTimeoutDefault
 	}
@@ -255,23 +254,34 @@ func (s *Stream) remember(ctx context.Context, r History, id pglogrepl.IdentifyS
 	return nil
 }
 
-// WALEnd is where the server's WAL ended when the session began.
+// WALEnd is where the server's WAL ended when the slot had become ours: whoever
+// had it before was sent nothing beyond.
 func (s *Stream) WALEnd() pglogrepl.LSN { return s.walEnd }
 
-const confirmedSQL = `select confirmed_flush_lsn::text from pg_catalog.pg_replication_slots where slot_name = $1`
+// A walsender sends what is flushed, or on a standby what is replayed.
+const settledSQL = `
+select confirmed_flush_lsn::text,
+       (case when pg_is_in_recovery() then coalesce(pg_last_wal_replay_lsn(), '0/0') else pg_current_wal_flush_lsn() end)::text
+  from pg_catalog.pg_replication_slots where slot_name = $1`
 
-// settle reads the slot's position again, now that nobody else can move it:
-// between the first look and START_REPLICATION another instance may have gone on
-// and stopped, and the server begins at the newer position whatever we asked for.
+// settle reads the slot's position and the end of the WAL again, now that nobody
+// else can move the slot or is sent anything from it: between the first look and
+// START_REPLICATION another instance may have gone on and stopped. The server
+// begins at the newer position whatever we asked for.
 func (s *Stream) settle(ctx context.Context, side *pgx.Conn) error {
-	var text string
-	if err := side.QueryRow(ctx, confirmedSQL, s.opt.Slot).Scan(&text); err != nil {
+	var confirmed, current string
+	if err := side.QueryRow(ctx, settledSQL, s.opt.Slot).Scan(&confirmed, &current); err != nil {
 		return describe("read the slot's position", err)
 	}
-	now, err := pglogrepl.ParseLSN(text)
+	now, err := pglogrepl.ParseLSN(confirmed)
 	if err != nil {
 		return fmt.Errorf("read the slot's position: %w", err)
 	}
+	end, err := pglogrepl.ParseLSN(current)
+	if err != nil {
+		return fmt.Errorf("read the end of the WAL: %w", err)
+	}
+	s.walEnd = max(s.walEnd, end)
 	s.slotAt = now
 	if now > s.start {
 		s.start, s.received, s.confirmed, s.flushed = now, now, now, now
@@ -300,124 +310,6 @@ func walSenderTimeout(ctx context.Context, conn *pgconn.PgConn) (time.Duration, 
 // stream started.
 func (s *Stream) History() History { return s.history }
 
-// Receive returns the next message, valid until the next call. It blocks until
-// there is one, or the stream has ended; then it returns an error for good.
-func (s *Stream) Receive() (Message, error) {
-	m, err := s.receive()
-	if err != nil {
-		s.ending.Do(func() { close(s.ended) })
-	}
-	return m, err
-}
-
-func (s *Stream) receive() (Message, error) {
-	poison.Bytes(s.lent)
-	s.lent = nil
-	for {
-		msg, err := s.conn.ReceiveMessage(context.Background())
-		if err != nil {
-			select {
-			case <-s.stop:
-				return Message{}, ErrClosed
-			default:
-			}
-			return Message{}, s.typed(context.Background(), err)
-		}
-		switch msg := msg.(type) {
-		case *pgproto3.CopyData:
-			m, skip, err := s.copyData(msg.Data)
-			if err != nil || !skip {
-				return m, err
-			}
-		case *pgproto3.ErrorResponse:
-			return Message{}, s.typed(context.Background(), pgconn.ErrorResponseToPgError(msg))
-		case *pgproto3.NoticeResponse:
-			s.mu.Lock()
-			err := s.notice
-			s.mu.Unlock()
-			if err != nil {
-				return Message{}, err
-			}
-		case *pgproto3.ParameterStatus, *pgproto3.NotificationResponse:
-		case *pgproto3.CopyDone, *pgproto3.CommandComplete, *pgproto3.ReadyForQuery:
-			s.mu.Lock()
-			closing := s.closing
-			s.mu.Unlock()
-			if closing {
-				return Message{}, ErrClosed
-			}
-			return Message{}, errServerEnded
-		default:
-			return Message{}, &Error{Kind: ErrProtocol, Text: fmt.Sprintf("unexpected message %T in the replication stream", msg)}
-		}
-	}
-}
-
-// ErrClosed is what Receive returns after Close or Abort.
-var ErrClosed = errors.New("replication stream closed")
-
-// errServerEnded is how a fast shutdown looks from here.
-var errServerEnded = errors.New("the server ended the replication stream")
-
-// The streaming replication protocol: "XLogData (B)" and "Primary keepalive
-// message (B)" of the PostgreSQL manual.
-const (
-	xlogDataHeader  = 1 + 8 + 8 + 8
-	keepaliveLength = 1 + 8 + 8 + 1
-)
-
-func (s *Stream) copyData(data []byte) (m Message, skip bool, err error) {
-	if len(data) == 0 {
-		return m, false, &Error{Kind: ErrProtocol, Text: "empty replication message"}
-	}
-	switch data[0] {
-	case 'w':
-		if len(data) < xlogDataHeader {
-			return m, false, &Error{Kind: ErrProtocol, Text: "short XLogData message"}
-		}
-		m.WALStart = pglogrepl.LSN(binary.BigEndian.Uint64(data[1:]))
-		m.ServerWALEnd = pglogrepl.LSN(binary.BigEndian.Uint64(data[9:]))
-		m.ServerTime = serverTime(data[17:])
-		m.Data = data[xlogDataHeader:]
-		s.lent = m.Data
-		return m, s.saw(m.WALStart, false), nil
-	case 'k':
-		if len(data) != keepaliveLength {
-			return m, false, &Error{Kind: ErrProtocol, Text: "keepalive message of wrong length"}
-		}
-		m.Keepalive = true
-		m.ServerWALEnd = pglogrepl.LSN(binary.BigEndian.Uint64(data[1:]))
-		m.ServerTime = serverTime(data[9:])
-		return m, s.saw(m.ServerWALEnd, data[17] != 0), nil
-	default:
-		return m, false, &Error{Kind: ErrProtocol, Text: fmt.Sprintf("unknown replication message %q", data[0])}
-	}
-}
-
-// saw notes a position of the server; it reports whether nobody wants the
-// message because the stream is closing.
-func (s *Stream) saw(lsn pglogrepl.LSN, reply bool) (skip bool) {
-	s.mu.Lock()
-	s.received = max(s.received, lsn)
-	s.lastSeen = time.Now()
-	skip = s.closing
-	s.mu.Unlock()
-	if reply {
-		select {
-		case s.asked <- struct{}{}:
-		default:
-		}
-	}
-	return skip
-}
-
-// microseconds between the Unix epoch and PostgreSQL's, 2000-01-01.
-const pgEpoch = 946684800 * 1_000_000
-
-func serverTime(b []byte) time.Time {
-	return time.UnixMicro(int64(binary.BigEndian.Uint64(b)) + pgEpoch)
-}
-
 // Confirm lets the server forget everything below lsn, with the next status
 // update. Positions only grow; an older one is ignored.
 func (s *Stream) Confirm(lsn pglogrepl.LSN) {
@@ -436,8 +328,9 @@ func (s *Stream) Confirm(lsn pglogrepl.LSN) {
 	}
 }
 
-// Positions are the newest position received and the newest flush position
-// sent, with the time of the last message from the server.
+// Positions are the newest position received and the newest flush position sent
+// (before the first, where the stream began), with the time of the last message
+// from the server.
 func (s *Stream) Positions() (received, flushed pglogrepl.LSN, lastSeen time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -452,22 +345,33 @@ func (s *Stream) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true
 	s.mu.Unlock()
-	err := s.sendStatus(false)
-	if err == nil {
-		err = failpoint.Fail("slot.before-copy-done")
-	}
-	if err == nil {
-		err = s.copyDone()
-	}
-	if err == nil {
-		select {
-		case <-s.ended:
-		case <-ctx.Done():
-			err = fmt.Errorf("close replication stream: %w", ctx.Err())
-		}
+	// A server that has stopped reading would hold a write for ever, ours or the
+	// one of the status goroutine that we wait for.
+	inTime := context.AfterFunc(ctx, s.cut)
+	err := s.finish(ctx)
+	if !inTime() {
+		err = fmt.Errorf("close replication stream: %w", ctx.Err())
 	}
 	s.Abort()
 	return err
+}
+
+// finish says the last words, and waits for the answer as long as ctx lasts.
+func (s *Stream) finish(ctx context.Context) error {
+	if err := s.sendStatus(false); err != nil {
+		return err
+	}
+	if err := failpoint.Fail("slot.before-copy-done"); err != nil {
+		return err
+	}
+	if err := s.copyDone(); err != nil {
+		return err
+	}
+	select {
+	case <-s.ended:
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // Done is closed when the connection is gone, whoever ended it. Who does not
@@ -477,19 +381,12 @@ func (s *Stream) Done() <-chan struct{} { return s.done }
 // Abort closes the connection at once. Receive returns ErrClosed. The slot keeps
 // the position of the last status update.
 func (s *Stream) Abort() {
-	s.once.Do(func() { close(s.stop) })
-	_ = s.conn.Conn().Close()
+	s.cut()
 	<-s.done
 }
 
-func (s *Stream) onNotice(n *pgconn.Notice) {
-	// PostgreSQL 18 does not fail when the publication is not there at this
-	// point of the WAL; it warns, and leaves the rows out.
-	if n.Code == "55000" && strings.Contains(n.Message, "skipped loading publication") {
-		s.mu.Lock()
-		s.notice = publicationGone(s.opt.Publication, n.Code, errors.New(n.Message))
-		s.mu.Unlock()
-		return
-	}
-	s.log.Warn("notice from PostgreSQL", zap.String("sqlstate", n.Code), zap.String("notice", n.Message))
+// cut ends reads and writes that wait for the server.
+func (s *Stream) cut() {
+	s.once.Do(func() { close(s.stop) })
+	_ = s.conn.Conn().Close()
 }

@@ -153,14 +153,6 @@ func missingTable(t Table) *Error {
 	}
 }
 
-func unloggedTable(t Table) *Error {
-	return &Error{
-		Kind: ErrTable,
-		Text: "table " + t.String() + " is unlogged or temporary: its changes never reach the WAL",
-		Way:  "alter table " + t.quoted() + " set logged",
-	}
-}
-
 // Check says whether the table can be an outbox: whether its changes reach the
 // WAL, and what fits, if not nil, says of its columns. The error is an *Error.
 func (d *Definition) Check(fits func(*Definition) error) error {

@@ -52,6 +52,9 @@ func ReplicationConfig(cfg *pgx.ConnConfig, application string) *pgconn.Config {
 	repl.RuntimeParams["replication"] = "database"
 	// A role's statement_timeout must not end what is meant to run for ever.
 	repl.RuntimeParams["statement_timeout"] = "0"
+	// From 18 on the server only warns that it leaves rows out. A role may not
+	// want to hear warnings; who streams must.
+	set(repl.RuntimeParams, "client_min_messages", "warning")
 	return repl
 }
 
@@ -72,16 +75,18 @@ func prepare(cfg *pgconn.Config, application string) {
 	if cfg.RuntimeParams == nil {
 		cfg.RuntimeParams = map[string]string{}
 	}
-	for name := range cfg.RuntimeParams {
-		for ours := range pinned {
-			if strings.EqualFold(name, ours) {
-				delete(cfg.RuntimeParams, name)
-			}
-		}
-	}
 	cfg.DialFunc = dial
-	maps.Copy(cfg.RuntimeParams, pinned)
+	for name, value := range pinned {
+		set(cfg.RuntimeParams, name, value)
+	}
 	cfg.RuntimeParams["application_name"] = application
+}
+
+// set replaces what the DSN says, in whatever case it writes the name. A
+// parameter wins over the one named options, over the role and the database.
+func set(parameters map[string]string, name, value string) {
+	maps.DeleteFunc(parameters, func(other, _ string) bool { return strings.EqualFold(other, name) })
+	parameters[name] = value
 }
 
 func address(host string, port uint16) string {

@@ -101,13 +101,13 @@ func TestParseDSNWithoutADatabase(t *testing.T) {
 
 func TestReplicationConfigPinsTheTextForm(t *testing.T) {
 	t.Parallel()
-	cfg, err := ParseDSN("postgres://u@h/db?datestyle=German&TimeZone=Asia/Tokyo&application_name=x&statement_timeout=5s&lock_timeout=1s")
+	cfg, err := ParseDSN("postgres://u@h/db?datestyle=German&TimeZone=Asia/Tokyo&application_name=x&statement_timeout=5s&lock_timeout=1s&Client_Min_Messages=error")
 	if err != nil {
 		t.Fatal(err)
 	}
 	repl := ReplicationConfig(cfg, "walpost/orders/stream")
 	want := map[string]string{
-		"replication": "database", "application_name": "walpost/orders/stream", "statement_timeout": "0",
+		"replication": "database", "application_name": "walpost/orders/stream", "statement_timeout": "0", "client_min_messages": "warning",
 		"client_encoding": "UTF8", "DateStyle": "ISO, MDY", "IntervalStyle": "postgres", "TimeZone": "UTC",
 		"extra_float_digits": "1", "bytea_output": "hex", "lock_timeout": "1s",
 	}
