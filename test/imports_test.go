@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"sink/sinktest":      {"sink"},
 	"internal/event":     {"decoder"},
 	"internal/route":     {"decoder", "internal/event", "sink"},
-	"internal/relay":     {"slot", "decoder", "sink", "checkpoint", "internal/event", "internal/route", "internal/retry", "internal/failpoint"},
+	"internal/relay":     {"slot", "decoder", "sink", "checkpoint", "internal/event", "internal/route", "internal/retry", "internal/failpoint", "internal/pg"},
 	"internal/metrics":   {"slot", "sink"},
 	"internal/admin":     {"internal/relay", "internal/metrics", "slot", "sink"},
 	"outbox":             {},

@@ -2,9 +2,11 @@ package relay
 
 import (
 	"errors"
+	"net"
 
 	"github.com/walpost/walpost/decoder"
 	"github.com/walpost/walpost/internal/event"
+	"github.com/walpost/walpost/internal/pg"
 	"github.com/walpost/walpost/slot"
 )
 
@@ -16,6 +18,7 @@ const (
 	waitForSlot               // look again every second
 	hold                      // rarely: somebody has to act
 	giveUp                    // end the process: a decision is needed
+	yield                     // end the process: another one relays
 )
 
 type kind struct {
@@ -33,9 +36,14 @@ func classify(err error) kind {
 	var reject *event.Reject
 	var unknown *unknownRelationError
 	var gap *gapError
+	var kafka *kafkaError
 	switch {
 	case err == nil:
 		return kind{reconnect, Starting, "stream_ended", false}
+	case IsFenced(err): // before all that looks at the cause: it has an answer of Kafka in it
+		return kind{yield, Stopped, "taken_over", false}
+	case errors.As(err, &kafka):
+		return kind{reconnect, Holding, "kafka_refuses", false}
 	case errors.Is(err, slot.ErrInUse):
 		return kind{waitForSlot, WaitingForSlot, "waiting_for_slot", false}
 	case errors.Is(err, slot.ErrNotFound):
@@ -64,10 +72,38 @@ func classify(err error) kind {
 		return kind{hold, Holding, "mapping", false}
 	case slot.IsPassing(err):
 		return kind{reconnect, Holding, "postgres_unreachable", false}
-	default:
+	case ofPostgres(err):
 		return kind{hold, Holding, "postgres_refuses", false}
+	default:
+		return kind{hold, Holding, "unexpected", false}
 	}
 }
+
+// ofPostgres says whether the server or the connection to it is what err speaks of.
+func ofPostgres(err error) bool {
+	if _, ok := errors.AsType[*pg.Error](err); ok {
+		return true
+	}
+	_, network := errors.AsType[net.Error](err)
+	return network || pg.SQLState(err) != ""
+}
+
+// kafkaError is what the sink could not do before the stream is read. The sink
+// repeats what passes, so little is left: a right that was taken away in between.
+// It keeps Kafka's answers apart from PostgreSQL's, which they look like.
+type kafkaError struct{ err error }
+
+func (e *kafkaError) Error() string { return "look for what is in Kafka already: " + e.err.Error() }
+
+func (e *kafkaError) Hint() string {
+	if h := hint(e.err); h != "" {
+		return h
+	}
+	return "check walpost's rights in Kafka: READ on the topics, WRITE on its TransactionalId"
+}
+
+// Unwrap gives the cause.
+func (e *kafkaError) Unwrap() error { return e.err }
 
 // NeedsDecision says that Run ended because of something that only a person can
 // decide: the slot is missing, lost, foreign or unfit.

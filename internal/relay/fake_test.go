@@ -120,7 +120,7 @@ func (s *server) open(_ context.Context, known slot.History, _ func() (slot.Hist
 		return nil, s.openErr
 	}
 	start := max(s.slotAt, known.LSN)
-	st := &stream{server: s, start: start, confirmed: start, stop: make(chan struct{})}
+	st := &stream{server: s, start: start, confirmed: start, stop: make(chan struct{}), end: make(chan struct{})}
 	for st.next < len(s.log) && s.ends[st.next] <= start {
 		st.next++
 	}
@@ -173,6 +173,8 @@ type stream struct {
 	once      sync.Once
 	stop      chan struct{}
 	closed    bool
+	seen      sync.Once
+	end       chan struct{} // closed when Receive has seen the end after Close
 }
 
 func (st *stream) Receive() (slot.Message, error) {
@@ -189,6 +191,7 @@ func (st *stream) Receive() (slot.Message, error) {
 		select {
 		case <-st.stop:
 			if st.closed {
+				st.seen.Do(func() { close(st.end) })
 				return slot.Message{}, slot.ErrClosed
 			}
 			return slot.Message{}, io.ErrUnexpectedEOF
@@ -222,12 +225,19 @@ func (st *stream) WALEnd() pglogrepl.LSN { return st.start }
 
 func (st *stream) Published() *slot.Published { return &slot.Published{} }
 
-func (st *stream) Close(context.Context) error {
+// Close waits for the server's answer, as the real one does: somebody must read it.
+func (st *stream) Close(ctx context.Context) error {
 	st.server.mu.Lock()
 	st.closed = true
 	st.server.mu.Unlock()
 	st.Abort()
-	return nil
+	select {
+	case <-st.end:
+		return nil
+	case <-ctx.Done():
+		st.server.t.Error("a stop waits for an answer of the server that nobody reads")
+		return context.Cause(ctx)
+	}
 }
 
 func (st *stream) Abort() { st.once.Do(func() { close(st.stop) }) }

@@ -93,8 +93,7 @@ func (r *Relay) settled(intake, delivery context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-r.progress:
-		case <-time.After(100 * time.Millisecond): // the token may be somebody else's
+		case <-r.progress: // nobody else takes the token: there is no session yet
 		}
 	}
 }

@@ -33,7 +33,7 @@ type pump struct {
 	reach    pglogrepl.LSN // the newest position that something submitted belongs to
 	nextBeat time.Time
 	blocked  atomic.Bool // in Submit or holding: the stream is not read
-	open     atomic.Bool // a transaction is being received
+	open     atomic.Bool // a transaction, or a message outside of one, is being received
 	idling   atomic.Bool // in Receive
 	turns    atomic.Uint64
 }
@@ -42,6 +42,7 @@ type pump struct {
 type position struct {
 	commit  pglogrepl.LSN
 	ordinal uint32
+	events  int    // submitted of the transaction so far
 	tx      uint32 // its name in the tracker, while its commit has not come
 }
 
@@ -73,7 +74,8 @@ func (p *pump) reconnected(start pglogrepl.LSN, published *slot.Published) {
 
 // run reads the stream until it ends. After intake has ended it finishes the
 // transaction under way and reads on without looking, so that the server's
-// answers to the end of the stream are seen.
+// answers to the end of the stream are seen; nothing that it passes over so is
+// ever confirmed, it comes again at the next start.
 func (p *pump) run(intake, delivery context.Context, stream Stream, left *checkpoint.Checkpoint) error {
 	defer func() {
 		p.idling.Store(true)
@@ -86,10 +88,11 @@ func (p *pump) run(intake, delivery context.Context, stream Stream, left *checkp
 	p.blocked.Store(true)
 	err := p.relay.recovery.begin(waiting, stream.History(), stream.WALEnd(), left)
 	p.blocked.Store(false)
-	if err != nil {
+	stopped := func() bool { return intake.Err() != nil && delivery.Err() == nil }
+	if err != nil && !stopped() {
 		return err
 	}
-	discard := false
+	discard := err != nil
 	for {
 		p.idling.Store(true)
 		msg, err := stream.Receive()
@@ -117,13 +120,17 @@ func (p *pump) run(intake, delivery context.Context, stream Stream, left *checkp
 			p.relay.opt.Metrics.DecodeError("pgoutput")
 			return err
 		}
-		if c.Kind == decoder.KindBegin {
+		// A message outside a transaction is one by itself.
+		alone := c.Kind == decoder.KindMessage && !p.relay.decoder.InTransaction()
+		if c.Kind == decoder.KindBegin || alone {
 			p.setOpen(true)
 			if intake.Err() != nil { // only after open is set: drain looks at it
 				p.setOpen(false)
 				discard = true
 				continue
 			}
+		}
+		if c.Kind == decoder.KindBegin {
 			p.relay.status.heard(p.relay.now(), msg.ServerTime)
 			p.relay.recovery.reached(c.Transaction.CommitLSN)
 		}
@@ -131,12 +138,15 @@ func (p *pump) run(intake, delivery context.Context, stream Stream, left *checkp
 			p.observer.Observe(c)
 		}
 		if err := p.change(waiting, delivery, c); err != nil {
-			if intake.Err() != nil && delivery.Err() == nil {
-				p.setOpen(false)
-				discard = true
-				continue
+			if !stopped() {
+				return err
 			}
-			return err
+			p.setOpen(false)
+			discard = true
+			continue
+		}
+		if alone {
+			p.setOpen(false)
 		}
 	}
 }
@@ -214,7 +224,7 @@ func (p *pump) commit(c *decoder.Change) {
 	switch {
 	case p.last.tx != 0 && t.CommitLSN == p.last.commit:
 		failpoint.Hit("relay.before-seal")
-		p.relay.opt.Metrics.TransactionEvents(int(p.last.ordinal))
+		p.relay.opt.Metrics.TransactionEvents(p.last.events)
 		p.reach = max(p.reach, t.EndLSN)
 		if p.relay.tracker.Seal(p.last.tx, t.EndLSN) {
 			p.relay.confirm()
@@ -309,6 +319,7 @@ func (p *pump) submit(delivery context.Context, commit pglogrepl.LSN, committed 
 		return err
 	}
 	p.last.ordinal = ordinal
+	p.last.events++
 	p.reach = max(p.reach, commit)
 	failpoint.Hit("relay.in-transaction")
 	return nil

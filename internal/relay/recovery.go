@@ -55,7 +55,7 @@ type recovery struct {
 	store Store // nil: not wanted
 	sink  recoverer
 
-	succeeded chan error // has room for one: another relay has claimed the checkpoint
+	succeeded chan error // has room for one: another relay has taken over
 
 	done atomic.Bool // Recover has been called
 	lost bool        // another instance held the slot since
@@ -76,7 +76,7 @@ type recovery struct {
 // load reads the checkpoint before the first session. Without one, or without
 // the tables for it, the relay starts from the slot alone.
 func (r *recovery) load(ctx context.Context) (*checkpoint.Checkpoint, error) {
-	if _, pending, _ := r.relay.tracker.Pending(); r.lost && pending == 0 {
+	if r.lost && r.nothingInFlight() {
 		// We are our predecessor's successor again. With events in flight this
 		// would be too late: Kafka refuses them, and the relay ends.
 		r.again()
@@ -84,12 +84,21 @@ func (r *recovery) load(ctx context.Context) (*checkpoint.Checkpoint, error) {
 	if r.store == nil || r.done.Load() {
 		return nil, nil
 	}
-	c, err := r.store.Load(ctx)
+	call, cancel := context.WithTimeout(ctx, checkpointTimeout)
+	defer cancel()
+	c, err := r.store.Load(call)
 	if errors.Is(err, checkpoint.ErrNoStore) {
 		r.disable(err)
 		return nil, nil
 	}
 	return c, err
+}
+
+// nothingInFlight asks the sink too: a heartbeat belongs to no transaction, so the
+// tracker does not know of it. Between sessions nothing is added to either.
+func (r *recovery) nothingInFlight() bool {
+	_, pending, _ := r.relay.tracker.Pending()
+	return pending == 0 && r.relay.sink.Status().InFlightRecords == 0
 }
 
 func (r *recovery) disable(err error) {
@@ -117,7 +126,7 @@ func (r *recovery) begin(ctx context.Context, h slot.History, walEnd pglogrepl.L
 	}
 	cluster, err := r.sink.ClusterID(ctx)
 	if err != nil {
-		return err
+		return r.refused(ctx, err)
 	}
 	if !r.disabled() {
 		before := c
@@ -165,12 +174,34 @@ func (r *recovery) begin(ctx context.Context, h slot.History, walEnd pglogrepl.L
 		}
 	}
 	if err := r.sink.Recover(ctx, plan); err != nil {
-		return err
+		return r.refused(ctx, err)
 	}
 	failpoint.Hit("relay.recovered")
 	r.lost, r.end = false, walEnd
 	r.done.Store(true)
 	return nil
+}
+
+// refused says what an error of the sink means. One that fences us off has the
+// transactional id now. Taking it again would fence that one off, which would do
+// the same to us, and so on: the relay ends.
+func (r *recovery) refused(ctx context.Context, err error) error {
+	switch {
+	case sink.IsFenced(err):
+		r.takenOver(err)
+		return err
+	case ctx.Err() != nil:
+		return err // we were told to stop, or the stream is lost
+	}
+	return &kafkaError{err}
+}
+
+// takenOver ends the relay.
+func (r *recovery) takenOver(err error) {
+	select {
+	case r.succeeded <- err:
+	default: // it is said already
+	}
 }
 
 // inherit adds the partitions in which another tool may have left events that it
@@ -184,7 +215,7 @@ func (r *recovery) inherit(ctx context.Context, since *sink.Since, offsets map[s
 	}
 	found, err := r.sink.OffsetsSince(ctx, *since)
 	if err != nil {
-		return err
+		return r.refused(ctx, err)
 	}
 	for p, offset := range found {
 		if own, ok := offsets[p]; !ok || !before && offset < own {
@@ -294,7 +325,12 @@ func (r *recovery) run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			select {
+			case err := <-r.succeeded: // while the relay came to its end
+				return err
+			default:
+				return nil
+			}
 		case err := <-r.succeeded:
 			return err
 		case <-tick.C:
@@ -356,34 +392,10 @@ func (r *recovery) write(ctx context.Context, mark pglogrepl.LSN, offsets map[si
 		err = fmt.Errorf("checkpoint: %w", err)
 		if errors.Is(err, checkpoint.ErrSucceeded) {
 			err = &SucceededError{err}
-			select {
-			case r.succeeded <- err:
-			default: // it is said already
-			}
+			r.takenOver(err)
 		}
 		return err
 	}
 	r.unsaved, r.fresh, r.saved = nil, false, mark
 	return nil
-}
-
-// SucceededError is what Run returns when it finds that another relay of the
-// same slot has claimed the checkpoint.
-type SucceededError struct{ Err error }
-
-func (e *SucceededError) Error() string { return "another relay took over: " + e.Err.Error() }
-
-// Hint says what to do.
-func (e *SucceededError) Hint() string {
-	return "the other instance relays now; if it should not, stop it and start this one again"
-}
-
-// Unwrap gives the cause.
-func (e *SucceededError) Unwrap() error { return e.Err }
-
-// IsFenced says that Run ended because another relay of the same slot has taken
-// over while this one was cut off.
-func IsFenced(err error) bool {
-	_, succeeded := errors.AsType[*SucceededError](err)
-	return succeeded || sink.IsFenced(err)
 }

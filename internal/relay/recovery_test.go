@@ -26,6 +26,9 @@ type left struct {
 	save    error
 	// unreadable is the error of loaded.
 	unreadable error
+	// recovering answers Recover.
+	recovering func(context.Context) error
+	unbounded  bool // a call of Load or Claim had no deadline
 	plan       sink.Recovery
 	grown      map[sink.Partition]int64
 }
@@ -42,34 +45,48 @@ func (l *left) noted() []string {
 	return slices.Clone(l.calls)
 }
 
-func (l *left) Load(context.Context) (*checkpoint.Checkpoint, error) {
+func (l *left) Load(ctx context.Context) (*checkpoint.Checkpoint, error) {
 	l.note("load")
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.bound(ctx)
 	return l.loaded, l.unreadable
 }
 
-func (l *left) Claim(_ context.Context, of checkpoint.Checkpoint, _ string) (*checkpoint.Checkpoint, error) {
+// bound looks whether a call can hang. l.mu is held.
+func (l *left) bound(ctx context.Context) {
+	if _, ok := ctx.Deadline(); !ok {
+		l.unbounded = true
+	}
+}
+
+func (l *left) Claim(ctx context.Context, of checkpoint.Checkpoint, _ string) (*checkpoint.Checkpoint, error) {
 	l.note("claim %s in %s", of.SystemID, of.KafkaCluster)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.bound(ctx)
 	l.loaded = l.claimed
 	return l.claimed, l.claim
 }
 
-func (l *left) Save(context.Context, checkpoint.Checkpoint, bool) error {
+func (l *left) Save(ctx context.Context, _ checkpoint.Checkpoint, _ bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.bound(ctx)
 	return l.save
 }
 
 func (l *left) Close(context.Context) {}
 
-func (l *left) Recover(_ context.Context, plan sink.Recovery) error {
+func (l *left) Recover(ctx context.Context, plan sink.Recovery) error {
 	l.note("recover %d partitions", len(plan.Offsets))
 	l.mu.Lock()
 	l.plan = plan
+	recovering := l.recovering
 	l.mu.Unlock()
+	if recovering != nil {
+		return recovering(ctx)
+	}
 	return nil
 }
 

@@ -54,7 +54,8 @@ type Metrics interface {
 	DecodeError(reason string)
 }
 
-// Options of a Relay. All functions are required.
+// Options of a Relay. SlotName, Open, NewSink, NewMonitor, Translator and Metrics
+// are required.
 type Options struct {
 	SlotName string
 	Instance string
@@ -242,8 +243,8 @@ func (r *Relay) sessions(intake, delivery context.Context) error {
 		if err == nil && r.begun && r.opt.InitialOnly {
 			return nil
 		}
-		if intake.Err() != nil {
-			if NeedsDecision(err) || errors.Is(err, ErrDrainIncomplete) {
+		if intake.Err() != nil || delivery.Err() != nil {
+			if NeedsDecision(err) || IsFenced(err) || errors.Is(err, ErrDrainIncomplete) {
 				return err
 			}
 			return r.undelivered() // else a stream that ends with us is nothing to complain of
@@ -259,7 +260,7 @@ func (r *Relay) sessions(intake, delivery context.Context) error {
 		r.status.set(r.now(), kind.state, kind.reason, err)
 		var wait time.Duration
 		switch kind.action {
-		case giveUp:
+		case giveUp, yield:
 			return err
 		case waitForSlot:
 			r.recovery.lost = true
@@ -339,7 +340,11 @@ func (r *Relay) session(intake, delivery context.Context) error {
 			lost = nil
 		case err := <-ended:
 			stream.Abort()
-			r.opt.Metrics.StreamDisconnect(classify(err).reason)
+			reason := classify(err).reason
+			if delivery.Err() != nil && !IsFenced(err) {
+				reason = "stopped" // by us; the error is no fault of either server
+			}
+			r.opt.Metrics.StreamDisconnect(reason)
 			return err
 		case <-r.stopping:
 			// A pump that is blocked reads nothing, so the server could not send
