@@ -123,7 +123,7 @@ func TestInitAndStatus(t *testing.T) {
 			want: result{
 				3, "relay  unknown  from PostgreSQL only: no running instance answered at :8642\n" +
 					"slot  walpost  does not exist\n" +
-					"publication  walpost  does not fit\n",
+					"publication  walpost  missing, or not as it must be: see below\n",
 				"error: slot \"walpost\" does not exist\n" +
 					`hint: if it never did, run "walpost init"; if it was dropped, events since then are not in Kafka: see the recovery section of the README before making it anew` + "\n" +
 					"error: publication \"walpost\" does not exist\n" +

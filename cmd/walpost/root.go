@@ -33,7 +33,7 @@ func newRootCommand(a *app) *cobra.Command {
 		Short: "Post a PostgreSQL outbox to Kafka, straight from the WAL",
 		Long: `walpost reads the rows that an application commits to its outbox table from
 PostgreSQL's write-ahead log and posts each one to Kafka: every event at least
-once, in commit order per aggregate.
+once, in the normal set-up exactly once, in commit order per aggregate.
 
 Options come from flags, the environment (WALPOST_…) or ./walpost.yaml, in this
 order; "walpost config print" shows each value and where it came from. Results

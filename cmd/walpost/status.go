@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -125,10 +127,11 @@ func (s *statusView) problems() problems {
 		list = append(list, s.publicationErr)
 	}
 	if s.slotErr == nil && !s.info.Active {
-		list = append(list, &problem{
-			"slot \"" + s.info.Name + "\" is not active: nothing is relayed, and the WAL it holds grows",
-			`start "walpost run"; if it runs, its log says why it does not stream`,
-		})
+		way := `start "walpost run"; if it runs, its log says why it does not stream`
+		if s.live != nil {
+			way = "the instance that answers says why it does not stream, here or in its log"
+		}
+		list = append(list, &problem{"slot \"" + s.info.Name + "\" is not active: nothing is relayed, and the WAL it holds grows", way})
 	}
 	if s.info.WALStatus == "unreserved" {
 		list = append(list, &problem{
@@ -137,7 +140,11 @@ func (s *statusView) problems() problems {
 		})
 	}
 	if s.live != nil {
-		list = append(list, s.live.problems()...)
+		for _, p := range s.live.problems() {
+			if !slices.ContainsFunc(list, func(said error) bool { return strings.Contains(p.Error(), said.Error()) }) {
+				list = append(list, p)
+			}
+		}
 	}
 	return list
 }

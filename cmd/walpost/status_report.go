@@ -147,7 +147,7 @@ func (s *statusView) print(w io.Writer) error {
 		}
 		t.Row("watermark", mark, lag)
 	}
-	state := "does not fit"
+	state := "missing, or not as it must be: see below"
 	if s.publicationErr == nil {
 		var names []string
 		for _, table := range s.cfg.Postgres.Tables {

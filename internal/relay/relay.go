@@ -222,7 +222,11 @@ func (r *Relay) Run(intake, hard context.Context) error {
 	r.mu.Lock()
 	confirmed := r.confirmed
 	r.mu.Unlock()
-	r.log.Info("relay ended", zap.Stringer("confirmed_lsn", confirmed), zap.Uint64("published", r.published.Load()))
+	fields := []zap.Field{zap.Uint64("published", r.published.Load())}
+	if confirmed > 0 { // otherwise this run knows of none, and the one before it told
+		fields = append(fields, zap.Stringer("confirmed_lsn", confirmed))
+	}
+	r.log.Info("relay ended", fields...)
 	return err
 }
 

@@ -56,7 +56,9 @@ func (w *wiring) initial(ctx context.Context) (relay.Initial, error) {
 	if what == planSlot {
 		at, err := slot.Create(ctx, conn, slot.CreateOptions{Name: cfg.Postgres.Slot, Failover: failover, Patient: true})
 		if err == nil {
-			w.opt.Log.Info("slot made", zap.String("slot", cfg.Postgres.Slot), zap.Stringer("lsn", at))
+			w.opt.Log.Warn("there was no slot of this name, so one is made; what was committed before is not published",
+				zap.String("slot", cfg.Postgres.Slot), zap.Stringer("lsn", at),
+				zap.String("hint", `if a slot with another name was to be taken over, stop, drop this one, and run "walpost debezium takeover"`))
 		}
 		return nil, err
 	}

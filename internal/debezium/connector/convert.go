@@ -28,6 +28,9 @@ func Convert(w io.Writer, spec *Spec, from string) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Converted from %s. It gives the same records.\n", oneLine(from))
 	spec.writeOptions(&b)
+	if !slices.ContainsFunc(spec.overlay, func(o Overlay) bool { return o.Name == "kafka.brokers" }) {
+		b.WriteString("# The brokers stand in the worker's configuration: give it with --worker, or write them here.\n# kafka: {brokers: [host:9092]}\n")
+	}
 	spec.writeProperties(&b)
 	_, err := w.Write(b.Bytes())
 	return err
