@@ -307,6 +307,10 @@ func TestFixtures(t *testing.T) {
 			`walpost.yaml:3: topic: must not be empty`,
 			`write a name, such as outbox.event.<aggregate_type>`,
 		},
+		"topic-list": {
+			`walpost.yaml:3: topic: expected text, found a list`,
+			`write text; in quotes if it looks like a number, a date, true or false`,
+		},
 		"topics-allow": {
 			`walpost.yaml:4: topics.allow: "outbox.[a-" is not a pattern`,
 			`write a topic's name, or a pattern with *, ? and [a-z]`,

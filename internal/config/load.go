@@ -193,8 +193,10 @@ func (l *loader) readFile(options []Option) {
 		l.needless = len(l.file.errs) > 0
 		l.file.errs = nil
 	case given:
+		l.needless = true // what seems to be missing may stand in that file
 		l.fail(origin+": "+fileFault(err), "name a file that exists and can be read")
 	case !errors.Is(err, fs.ErrNotExist):
+		l.needless = true
 		l.fail(fileFault(err), "make the file readable, or name another one with --"+FileFlag)
 	}
 }

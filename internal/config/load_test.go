@@ -298,7 +298,7 @@ func TestFaultsOutsideTheFile(t *testing.T) {
 			[]string{"WALPOST_DSN_FILE: the DSN cannot be read: it is neither a URL nor a list of keyword=value", `write it as "postgres://user@host:5432/database?sslmode=verify-full" or "host=… dbname=… user=…"; in a URL, escape : / ? # @ of a password as %3A %2F %3F %23 %40`},
 		},
 		"configuration file": {
-			world{args: []string{"--config=x"}},
+			world{args: []string{"--config=x"}, need: NeedPostgres | NeedSink},
 			[]string{"--config: open x: file does not exist", "name a file that exists and can be read"},
 		},
 		"nothing that is needed": {

@@ -190,7 +190,7 @@ func (l *loader) warn(text, way string) {
 
 func (l *loader) checkTopics() {
 	t := &l.cfg.Topics
-	if l.cfg.Topic == "" {
+	if l.cfg.Topic == "" && !l.bad["topic"] {
 		l.failAt("topic", "must not be empty", "write a name, such as outbox.event.<aggregate_type>")
 	}
 	for _, pattern := range t.Allow {
