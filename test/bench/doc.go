@@ -20,8 +20,7 @@
 // With -against debezium a real Debezium drains the same backlogs, with its
 // defaults and tuned. -growth measures, with the product alone, what an event
 // costs as rows, transaction size, aggregates, payload, partitions or topics grow.
-// -profile writes a CPU profile of each run into Kafka; that is where
-// cmd/walpost/default.pgo comes from.
+// -profile writes a CPU profile of each run into Kafka.
 //
 // -json writes everything, with the machine; results worth keeping are in
 // test/bench/results. -chart draws them. -quick -baseline FILE runs small backlogs

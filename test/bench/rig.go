@@ -90,7 +90,7 @@ func (r *rig) build(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			// As in the Dockerfile; the default.pgo of the package is used by both.
+			// As in the Dockerfile.
 			args = append(append(args, "-trimpath", "-ldflags", "-s -w"), more...)
 		}
 		cmd := exec.CommandContext(ctx, "go", append(args, module+pkg)...)
