@@ -305,12 +305,7 @@ func TestFenced(t *testing.T) {
 func TestRunStopsWhileBrokerIsStuck(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
-	arrived := make(chan struct{}, 100)
-	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
-		c.KeepControl()
-		arrived <- struct{}{}
-		return nil, nil, true // never answered
-	})
+	arrived := neverAnswered(c)
 	r := newRig(t, c, nil).start(t)
 	r.send(t, "t", ByKey, "k")
 	select {

@@ -64,6 +64,23 @@ func (k *Kafka) listOffsets(ctx context.Context, partitions []Partition, time in
 	return answers, nil
 }
 
+// listBounds asks where each partition begins and ends. What stands in the way of
+// either is the error of its last offset.
+func (k *Kafka) listBounds(ctx context.Context, partitions []Partition) (first, last map[Partition]offset, err error) {
+	if first, err = k.listOffsets(ctx, partitions, earliest); err != nil {
+		return nil, nil, err
+	}
+	if last, err = k.listOffsets(ctx, partitions, latest); err != nil {
+		return nil, nil, err
+	}
+	for p, o := range first {
+		if o.err != nil {
+			last[p] = o
+		}
+	}
+	return first, last, nil
+}
+
 // byLeader sorts partitions by the broker that leads them, and answers for those
 // that none leads.
 func (k *Kafka) byLeader(ctx context.Context, partitions []Partition, answers map[Partition]offset) (map[int32][]Partition, error) {

@@ -100,19 +100,15 @@ func (l *lookup) ends(ctx context.Context) (map[Partition]bounds, error) {
 		if len(asked) == 0 {
 			return ErrNoTopic
 		}
-		first, err := l.k.listOffsets(call, asked, earliest)
+		first, last, err := l.k.listBounds(call, asked)
 		if err != nil {
 			return err
 		}
-		last, err := l.k.listOffsets(call, asked, latest)
-		if err != nil {
-			return err
-		}
-		for _, p := range asked {
-			if err := errors.Join(first[p].err, last[p].err); err != nil {
-				return err
+		for p, o := range last {
+			if o.err != nil {
+				return o.err
 			}
-			found[p] = bounds{First: first[p].at, Last: last[p].at}
+			found[p] = bounds{First: first[p].at, Last: o.at}
 		}
 		return nil
 	})

@@ -56,6 +56,17 @@ func newCluster(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 	return c
 }
 
+// neverAnswered lets produce requests arrive, and tells of each.
+func neverAnswered(c *kfake.Cluster) <-chan struct{} {
+	arrived := make(chan struct{}, 100)
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		arrived <- struct{}{}
+		return nil, nil, true
+	})
+	return arrived
+}
+
 // newRig makes a sink that is not running yet.
 func newRig(t testing.TB, c *kfake.Cluster, change func(*Options)) *rig {
 	t.Helper()

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // TestGivenUpRequestKeepsItsMemory: whatever ends the wait for an answer, a
@@ -15,12 +14,7 @@ import (
 func TestGivenUpRequestKeepsItsMemory(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
-	arrived := make(chan struct{}, 100)
-	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
-		c.KeepControl()
-		arrived <- struct{}{}
-		return nil, nil, true // never answered
-	})
+	arrived := neverAnswered(c)
 	for _, stopping := range []bool{true, false} {
 		t.Run(fmt.Sprintf("stopping=%t", stopping), func(t *testing.T) {
 			r := newRig(t, c, nil)

@@ -148,22 +148,14 @@ func (t *tail) bounds(ctx context.Context, offsets map[Partition]int64) (map[Par
 	err := t.again(ctx, func(call context.Context) error {
 		clear(found)
 		clear(t.broken)
-		first, err := t.k.listOffsets(call, partitions, earliest)
+		first, last, err := t.k.listBounds(call, partitions)
 		if err != nil {
 			return err
 		}
-		last, err := t.k.listOffsets(call, partitions, latest)
-		if err != nil {
-			return err
-		}
-		for _, p := range partitions {
-			o := first[p]
-			if o.err == nil {
-				o = last[p]
-			}
+		for p, o := range last {
 			switch {
 			case o.err == nil:
-				found[p] = bounds{first[p].at, last[p].at}
+				found[p] = bounds{first[p].at, o.at}
 			case !o.answered():
 				// The others' answers are no reason to go on without it.
 				return fmt.Errorf("offsets of %s/%d: its leader does not answer: %w", p.Topic, p.Number, o.err)

@@ -20,15 +20,7 @@ func TestTailWaitsForEveryLeader(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before := newRig(t, c, nil).start(t)
-	for range 4 {
-		before.send(t, "t", int32(before.sent%2), "")
-	}
-	before.drained(t)
-	if err := before.stop(); err != nil {
-		t.Fatal(err)
-	}
-
+	predecessor(t, c, 4)
 	var refused atomic.Int32
 	c.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
@@ -37,35 +29,27 @@ func TestTailWaitsForEveryLeader(t *testing.T) {
 		}
 		return nil, nil, false
 	})
-	after := newRig(t, c, func(o *Options) { o.AwaitRecovery = true }).start(t)
-	offsets := map[Partition]int64{{Topic: "t", Number: 0}: 0, {Topic: "t", Number: 1}: 0}
-	if err := after.Recover(after.ctx, Recovery{TransactionalID: "walpost-test", Offsets: offsets}); err != nil {
-		t.Fatal(err)
-	}
+	after := recovered(t, c, 0)
 	if refused.Load() < 4 {
 		t.Fatalf("%d requests were cut: the test tests nothing", refused.Load())
 	}
-	if tail := after.Status().Protection.Tail; tail != "" {
-		t.Errorf("protection is off: %s", tail)
-	}
-	for range 4 {
-		after.send(t, "t", int32(after.sent%2), "") // what the predecessor had sent
-	}
-	after.until(t, "everything acked", func() bool { return after.ackedTotal() >= 4 })
-	after.counts.do(func() {
-		if after.counts.acked != 0 {
-			t.Errorf("%d records were sent again", after.counts.acked)
-		}
-	})
+	after.sendAll(t, 4) // what the predecessor had sent
+	after.nothingSent(t)
 }
 
-// predecessor sends n records to "t", alternately to two partitions, and ends.
+// sendAll sends n records to "t", alternately to two partitions.
+func (r *rig) sendAll(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		r.send(t, "t", int32(r.sent%2), "")
+	}
+}
+
+// predecessor sends n records and ends.
 func predecessor(t *testing.T, c *kfake.Cluster, n int) {
 	t.Helper()
 	before := newRig(t, c, nil).start(t)
-	for range n {
-		before.send(t, "t", int32(before.sent%2), "")
-	}
+	before.sendAll(t, n)
 	before.drained(t)
 	if err := before.stop(); err != nil {
 		t.Fatal(err)
@@ -77,7 +61,7 @@ func recovered(t *testing.T, c *kfake.Cluster, offset int64) *rig {
 	t.Helper()
 	r := newRig(t, c, func(o *Options) { o.AwaitRecovery = true }).start(t)
 	offsets := map[Partition]int64{{Topic: "t", Number: 0}: offset, {Topic: "t", Number: 1}: offset}
-	if err := r.Recover(r.ctx, Recovery{TransactionalID: "walpost-test", Offsets: offsets, MaxIDs: 100}); err != nil {
+	if err := r.Recover(r.ctx, Recovery{TransactionalID: "walpost-test", Offsets: offsets}); err != nil {
 		t.Fatal(err)
 	}
 	if tail := r.Status().Protection.Tail; tail != "" {
@@ -124,9 +108,7 @@ func TestTailOfNewLeader(t *testing.T) {
 	if behind.Load() < 6 {
 		t.Fatalf("%d answers were empty: the test tests nothing", behind.Load())
 	}
-	for range 8 {
-		after.send(t, "t", int32(after.sent%2), "")
-	}
+	after.sendAll(t, 8)
 	after.nothingSent(t)
 }
 
@@ -137,9 +119,7 @@ func TestTailOfTopicMadeAnew(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(2, "t"))
 	predecessor(t, c, 8)
 	after := recovered(t, c, 1_000_000)
-	for range 8 {
-		after.send(t, "t", int32(after.sent%2), "")
-	}
+	after.sendAll(t, 8)
 	after.nothingSent(t)
 }
 

@@ -136,6 +136,13 @@ func (s *server) cut() {
 	st.Abort()
 }
 
+// refuse lets the server answer so when a stream is opened; nil ends that.
+func (s *server) refuse(err error) {
+	s.mu.Lock()
+	s.openErr = err
+	s.mu.Unlock()
+}
+
 // sessions counts the calls of open.
 func (s *server) sessions() int {
 	s.mu.Lock()

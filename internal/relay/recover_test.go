@@ -117,9 +117,7 @@ func TestHeartbeatUnderWayPutsRecoveryOff(t *testing.T) {
 	b.awaitConfirmed(end)
 	first := l.noted()
 	b.kafka.inFlight(1)
-	b.mu.Lock()
-	b.openErr = slot.ErrInUse
-	b.mu.Unlock()
+	b.refuse(slot.ErrInUse)
 	opened := b.sessions()
 	b.cut()
 	b.await("the look after the loss", func() bool { return b.sessions() >= opened+2 })
@@ -130,15 +128,7 @@ func TestHeartbeatUnderWayPutsRecoveryOff(t *testing.T) {
 	}
 	b.kafka.inFlight(0)
 	b.await("a new beginning", func() bool { return slices.Contains(l.noted()[len(first):], "load") })
-	b.mu.Lock()
-	b.openErr = nil
-	b.mu.Unlock()
-	_, end = b.commit(row{"2", "a", "y"})
-	b.awaitConfirmed(end)
-	calls := l.noted()
-	if want := []string{"claim 7000 in k", "recover 0 partitions"}; !slices.Equal(calls[len(calls)-2:], want) {
-		t.Errorf("the last calls are %q", calls)
-	}
+	b.beginsAnew(l)
 }
 
 // inFlight is what Status will say.

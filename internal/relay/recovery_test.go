@@ -233,6 +233,19 @@ func TestClaimDenied(t *testing.T) {
 	}
 }
 
+// beginsAnew lets the server open streams again, and demands that the relay claims
+// and recovers before it delivers.
+func (b *bench) beginsAnew(l *left) {
+	b.t.Helper()
+	b.refuse(nil)
+	_, end := b.commit(row{"2", "a", "y"})
+	b.awaitConfirmed(end)
+	calls := l.noted()
+	if want := []string{"claim 7000 in k", "recover 0 partitions"}; !slices.Equal(calls[len(calls)-2:], want) {
+		b.t.Errorf("the last calls are %q", calls)
+	}
+}
+
 // An instance that had the slot before, and has it again, claims anew; nothing is
 // saved in between under a claim that may be gone.
 func TestNothingIsSavedBeforeTheClaim(t *testing.T) {
@@ -245,9 +258,7 @@ func TestNothingIsSavedBeforeTheClaim(t *testing.T) {
 	l.mu.Lock()
 	register := l.plan.Register
 	l.mu.Unlock()
-	b.mu.Lock()
-	b.openErr = slot.ErrInUse
-	b.mu.Unlock()
+	b.refuse(slot.ErrInUse)
 	b.cut()
 	b.await("the look after the loss", func() bool {
 		calls := l.noted()
@@ -256,15 +267,7 @@ func TestNothingIsSavedBeforeTheClaim(t *testing.T) {
 	if err := register(t.Context(), map[sink.Partition]int64{{Topic: "t", Number: 7}: 0}); err == nil {
 		t.Error("a partition was made known by an instance that waits")
 	}
-	b.mu.Lock()
-	b.openErr = nil
-	b.mu.Unlock()
-	_, end = b.commit(row{"2", "a", "y"})
-	b.awaitConfirmed(end)
-	calls := l.noted()
-	if want := []string{"claim 7000 in k", "recover 0 partitions"}; !slices.Equal(calls[len(calls)-2:], want) {
-		t.Errorf("the last calls are %q", calls)
-	}
+	b.beginsAnew(l)
 }
 
 // TestCheckpointUnreadable: a stream that was opened meanwhile is given up with

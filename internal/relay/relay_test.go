@@ -229,9 +229,7 @@ func TestSlotInUseWaitsAndTakesOver(t *testing.T) {
 	if s := b.relay.Snapshot(); s.Ready || !strings.Contains(s.Detail, "PID 42") {
 		t.Errorf("ready %v, detail %q", s.Ready, s.Detail)
 	}
-	b.mu.Lock()
-	b.openErr = nil
-	b.mu.Unlock()
+	b.refuse(nil)
 	_, end := b.commit(row{"1", "a", "one"})
 	b.awaitConfirmed(end)
 }

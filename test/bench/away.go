@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/walpost/walpost/internal/retry"
 	"github.com/walpost/walpost/internal/testkit/kafkaserver"
 	"github.com/walpost/walpost/internal/testkit/topic"
 )
@@ -15,8 +16,8 @@ import (
 type Away struct {
 	Seconds     float64 `json:"seconds"`
 	Rows        int     `json:"rows"`
-	Held        uint64  `json:"events_in_flight"`      // at the end
-	HeldBytes   int     `json:"bytes_in_flight"`       // of what the limit allows
+	Held        int     `json:"events_in_flight"`      // at the end
+	HeldBytes   int64   `json:"bytes_in_flight"`       // of what the limit allows
 	EarlyRSSMB  float64 `json:"peak_rss_early_mb"`     // five seconds after as many as may were in flight
 	PeakRSSMB   float64 `json:"peak_rss_mb"`           // when Kafka came back
 	AfterwardMB float64 `json:"peak_rss_delivered_mb"` // when all was delivered
@@ -25,14 +26,11 @@ type Away struct {
 // away stops the broker, writes rows, waits, starts the broker again and demands
 // every row.
 func (r *rig) away(ctx context.Context, rows int, duration time.Duration) (result *Away, err error) {
-	cluster, err := kafkaserver.Start(ctx, kafkaserver.Options{Throughput: true, Log: r.say})
+	inner, end, err := r.onKafka(ctx, kafkaserver.Options{Throughput: true, Log: r.say})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, cluster.Close()) }()
-	inner := *r
-	inner.cluster, inner.offsets = cluster, newOffsets(cluster.Addr())
-	defer func() { err = errors.Join(err, inner.offsets.close()) }()
+	defer func() { err = errors.Join(err, end()) }()
 	const name = "bench_away"
 	if err := inner.createSlot(ctx, name); err != nil {
 		return nil, err
@@ -52,7 +50,7 @@ func (r *rig) away(ctx context.Context, rows int, duration time.Duration) (resul
 	if _, err := inner.offsets.await(ctx, name, int64(len(warm.inserts)), w.child, 10*time.Millisecond); err != nil {
 		return nil, err
 	}
-	if err := cluster.Term(ctx, 0); err != nil {
+	if err := inner.cluster.Term(ctx, 0); err != nil {
 		return nil, err
 	}
 	start := time.Now()
@@ -66,30 +64,22 @@ func (r *rig) away(ctx context.Context, rows int, duration time.Duration) (resul
 	if err != nil {
 		return nil, err
 	}
-	rest := func(d time.Duration) error {
-		select {
-		case <-time.After(d):
-			return w.ended()
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 	result = &Away{Rows: rows}
 	rss := func(mb *float64) error {
 		bytes, err := peakRSS(w.PID())
 		*mb = bytes / 1e6
 		return err
 	}
-	if err := errors.Join(rest(5*time.Second), rss(&result.EarlyRSSMB), rest(duration-time.Since(start)), rss(&result.PeakRSSMB)); err != nil {
+	if err := errors.Join(retry.Wait(ctx, 5*time.Second), rss(&result.EarlyRSSMB), retry.Wait(ctx, duration-time.Since(start)), rss(&result.PeakRSSMB), w.ended()); err != nil {
 		return nil, err
 	}
 	s, err := w.status(ctx)
 	if err != nil {
 		return nil, err
 	}
-	result.Held, result.HeldBytes = uint64(s.InFlight.Events), int(s.InFlight.Bytes)
+	result.Held, result.HeldBytes = s.InFlight.Events, s.InFlight.Bytes
 	result.Seconds = time.Since(start).Seconds()
-	if err := cluster.StartAgain(ctx); err != nil {
+	if err := inner.cluster.StartAgain(ctx); err != nil {
 		return nil, err
 	}
 	if _, err := inner.offsets.await(ctx, name, int64(len(warm.inserts)+rows), w.child, 10*time.Millisecond); err != nil {

@@ -140,15 +140,12 @@ type crashRig struct {
 }
 
 func (r *rig) crash(ctx context.Context) (result *Crash, err error) {
-	cluster, err := kafkaserver.Start(ctx, kafkaserver.Options{Throughput: true, SASL: true, Authorizer: true, Log: r.say})
+	inner, end, err := r.onKafka(ctx, kafkaserver.Options{Throughput: true, SASL: true, Authorizer: true, Log: r.say})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, cluster.Close()) }()
-	inner := *r
-	inner.cluster, inner.offsets = cluster, newOffsets(cluster.Addr())
-	defer func() { err = errors.Join(err, inner.offsets.close()) }()
-	c := &crashRig{rig: &inner}
+	defer func() { err = errors.Join(err, end()) }()
+	c := &crashRig{rig: inner}
 	if err := c.grant(ctx); err != nil {
 		return nil, err
 	}

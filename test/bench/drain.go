@@ -129,11 +129,16 @@ func (c *child) usage(d *Drain) error {
 	return nil
 }
 
+// startReceiver lets pg_recvlogical write what a slot gives to /dev/null.
+func (r *rig) startReceiver(slot string, more ...string) (*child, error) {
+	return r.start(r.receiver, append([]string{"-d", r.pg.DSN(database), "--slot", slot, "--start", "-f", os.DevNull,
+		"--no-loop", "-o", "proto_version=1", "-o", "publication_names=" + publication}, more...)...)
+}
+
 // drainReceiver lets pg_recvlogical write to /dev/null. It ends by itself, when
 // the walsender says that it has reached the end.
 func (r *rig) drainReceiver(ctx context.Context, j job, d *Drain) error {
-	c, err := r.start(r.receiver, "-d", r.pg.DSN(database), "--slot", j.slot, "--start", "-f", os.DevNull,
-		"--endpos", j.end, "--no-loop", "-o", "proto_version=1", "-o", "publication_names="+publication)
+	c, err := r.startReceiver(j.slot, "--endpos", j.end)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,8 +37,10 @@ type Latency struct {
 	InsertP99  float64 `json:"insert_p99_ms"`
 	Slip       float64 `json:"schedule_slip_max_ms"` // how late the load was at worst
 	CPUPercent float64 `json:"relay_cpu_percent"`    // of one core
-	ReaderCPU  float64 `json:"reader_cpu_percent"`   // pg_recvlogical's at the same rate, which only reads; 0: not measured
-	PeakRSSMB  float64 `json:"peak_rss_mb"`
+	// ReaderCPU is pg_recvlogical's at the same rate, which only reads; null if there
+	// is none.
+	ReaderCPU *float64 `json:"reader_cpu_percent,omitempty"`
+	PeakRSSMB float64  `json:"peak_rss_mb"`
 }
 
 const (
@@ -57,7 +58,7 @@ func (l *Latency) print(w io.Writer) error {
 	t := table{}
 	t.add("events", "p50 ms", "p95 ms", "p99 ms", "max ms", "insert p50 ms", "insert p99 ms", "load late by ms", "relay CPU % of a core", "pg_recvlogical CPU %", "peak RSS MB")
 	t.add(number(float64(l.Events), 0), number(l.P50, 1), number(l.P95, 1), number(l.P99, 1), number(l.Max, 1),
-		number(l.InsertP50, 1), number(l.InsertP99, 1), number(l.Slip, 1), number(l.CPUPercent, 1), orDash(l.ReaderCPU), number(l.PeakRSSMB, 1))
+		number(l.InsertP50, 1), number(l.InsertP99, 1), number(l.Slip, 1), number(l.CPUPercent, 1), optional(l.ReaderCPU, 1), number(l.PeakRSSMB, 1))
 	return t.print(w)
 }
 
@@ -149,46 +150,38 @@ func (r *rig) latency(ctx context.Context, duration time.Duration, rate int) (*L
 
 // readerCPU is what pg_recvlogical needs, in percent of a core, to read the same
 // stream and write it to /dev/null: what is left of a relay without Kafka.
-func (r *rig) readerCPU(ctx context.Context, rate int) (float64, error) {
+func (r *rig) readerCPU(ctx context.Context, rate int) (*float64, error) {
 	if r.receiver == "" {
-		return 0, nil
+		return nil, nil
 	}
 	slotName := fmt.Sprintf("bench_reader_%d", rate)
 	if err := r.createSlot(ctx, slotName); err != nil {
-		return 0, err
+		return nil, err
 	}
-	c, err := r.start(r.receiver, "-d", r.pg.DSN(database), "--slot", slotName, "--start", "-f", os.DevNull,
-		"--no-loop", "-o", "proto_version=1", "-o", "publication_names="+publication)
+	c, err := r.startReceiver(slotName)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer c.kill()
 	if _, err := r.load(ctx, "WarmUp", time.Second, rate); err != nil {
-		return 0, err
+		return nil, err
 	}
 	before, err := cpuOf(c.PID())
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	start := time.Now()
 	if _, err := r.load(ctx, "Read", readerTime, rate); err != nil {
-		return 0, err
+		return nil, err
 	}
-	percent := 100 / time.Since(start).Seconds()
+	seconds := time.Since(start).Seconds()
 	after, err := cpuOf(c.PID())
 	if err != nil {
-		return 0, errors.Join(err, c.ended())
+		return nil, errors.Join(err, c.ended())
 	}
 	c.kill()
-	return (after - before) * percent, r.dropSlots(ctx, slotName)
-}
-
-// orDash leaves out what was not measured.
-func orDash(percent float64) string {
-	if percent == 0 {
-		return "–"
-	}
-	return number(percent, 1)
+	percent := (after - before) / seconds * 100
+	return &percent, r.dropSlots(ctx, slotName)
 }
 
 // loaded tells how the load went, in milliseconds.

@@ -176,6 +176,17 @@ func (r *rig) createSlot(ctx context.Context, name string) error {
 	return nil
 }
 
+// onKafka is the rig on a cluster of its own, until end.
+func (r *rig) onKafka(ctx context.Context, opt kafkaserver.Options) (inner *rig, end func() error, err error) {
+	cluster, err := kafkaserver.Start(ctx, opt)
+	if err != nil {
+		return nil, nil, err
+	}
+	other := *r
+	other.cluster, other.offsets = cluster, newOffsets(cluster.Addr())
+	return &other, func() error { return errors.Join(other.offsets.close(), cluster.Close()) }, nil
+}
+
 // dropSlots waits for walsenders that have not noticed yet that they are alone.
 func (r *rig) dropSlots(ctx context.Context, names ...string) error {
 	const (
