@@ -79,7 +79,8 @@ func (r *rig) away(ctx context.Context, rows int, duration time.Duration) (resul
 	}
 	result.Held, result.HeldBytes = s.InFlight.Events, s.InFlight.Bytes
 	result.Seconds = time.Since(start).Seconds()
-	if err := inner.cluster.StartAgain(ctx); err != nil {
+	// Our own connections went with the broker.
+	if err := errors.Join(inner.offsets.close(), inner.cluster.StartAgain(ctx)); err != nil {
 		return nil, err
 	}
 	if _, err := inner.offsets.await(ctx, name, int64(len(warm.inserts)+rows), w.child, 10*time.Millisecond); err != nil {
