@@ -14,9 +14,11 @@ import (
 func Wrap(c net.Conn) net.Conn {
 	var raw syscall.RawConn
 	var err error
+	tcp := false
 	switch c := c.(type) {
 	case *net.TCPConn:
 		raw, err = c.SyscallConn()
+		tcp = true
 	case *net.UnixConn:
 		raw, err = c.SyscallConn()
 	default: // TLS, or a test's
@@ -29,12 +31,16 @@ func Wrap(c net.Conn) net.Conn {
 	w.in = side{raw: raw.Read, call: syscall.SYS_READ}
 	w.out = side{raw: raw.Write, call: syscall.SYS_WRITE}
 	w.in.try, w.out.try = w.in.once, w.out.once // once, or each call would make them anew
+	if tcp {
+		w.flow = newFlow(&w.in, raw)
+	}
 	return w
 }
 
 type conn struct {
 	net.Conn
 	in, out side
+	flow    *flow // of in; nil where there is nothing to gain
 }
 
 // side is one direction. The buffer of a call is in it because a closure for
@@ -66,14 +72,17 @@ func (s *side) once(fd uintptr) bool {
 	}
 }
 
-func (s *side) do(b []byte) (n int, errno syscall.Errno, err error) {
+// do waits until the call was made, and leaves its result in n and errno.
+func (s *side) do(b []byte) error { return s.with(b, s.try) }
+
+func (s *side) with(b []byte, try func(fd uintptr) bool) error {
 	s.buf, s.n, s.errno = b, 0, 0
-	err = s.raw(s.try)
+	err := s.raw(try)
 	s.buf = nil
 	if s.errno != 0 {
-		return 0, s.errno, err
+		s.n = 0
 	}
-	return s.n, 0, err
+	return err
 }
 
 // Read implements net.Conn.
@@ -83,7 +92,12 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	c.in.mu.Lock()
 	defer c.in.mu.Unlock()
-	n, errno, err := c.in.do(b)
+	done, err := c.flow.await(b)
+	if !done && err == nil {
+		err = c.in.do(b)
+	}
+	n, errno := c.in.n, c.in.errno
+	c.flow.got(n, len(b))
 	switch {
 	case err != nil:
 		return 0, c.failed("read", err)
@@ -101,16 +115,16 @@ func (c *conn) Write(b []byte) (int, error) {
 	defer c.out.mu.Unlock()
 	written := 0
 	for written < len(b) {
-		n, errno, err := c.out.do(b[written:])
+		err := c.out.do(b[written:])
 		switch {
 		case err != nil:
 			return written, c.failed("write", err)
-		case errno != 0:
-			return written, c.failed("write", os.NewSyscallError("write", errno))
-		case n == 0:
+		case c.out.errno != 0:
+			return written, c.failed("write", os.NewSyscallError("write", c.out.errno))
+		case c.out.n == 0:
 			return written, io.ErrUnexpectedEOF // as package net has it
 		}
-		written += n
+		written += c.out.n
 	}
 	return written, nil
 }

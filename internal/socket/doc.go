@@ -8,6 +8,10 @@
 // The sockets are non-blocking, so their calls never block, and nobody has to be
 // told. Waiting for data is left to the runtime's poller as always.
 //
+// What arrives in small pieces also wakes the process for each of them: PostgreSQL
+// sends begin, row and commit by themselves, and Kafka's answers come in between.
+// ReadTogether is about that.
+//
 // Guarantee: a wrapped connection behaves as before: deadlines, Close, half a
 // write, the errors and what they wrap. On systems other than Linux, and for
 // connections that have no socket of their own, Wrap returns what it was given.

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"time"
+
+	"github.com/walpost/walpost/internal/socket"
 )
 
 // CollectEarly sets the garbage collector up for a relay. Almost all its memory
@@ -22,20 +24,22 @@ func CollectEarly() {
 	}
 }
 
-// Processors keeps the process on one processor as long as that is not busy, and
-// returns when ctx ends. An event is handed from goroutine to goroutine several
-// times; on several processors each time wakes a thread that was asleep, which
-// costs more than the work. It begins with all of them: a backlog is likely at the
-// start, and on one processor every answer of Kafka that the first record needs
-// would wait until the reader of the backlog is interrupted. GOMAXPROCS has the
-// last word.
+// Processors keeps the process on one processor, and its sockets read together, as
+// long as it is not busy, and returns when ctx ends. An event is handed from
+// goroutine to goroutine several times; on several processors each time wakes a
+// thread that was asleep, which costs more than the work. It begins with all of
+// them: a backlog is likely at the start, and on one processor every answer of
+// Kafka that the first record needs would wait until the reader of the backlog is
+// interrupted. GOMAXPROCS has the last word.
 func Processors(ctx context.Context) {
 	most := runtime.GOMAXPROCS(0) // the container's limit, if it has one
+	limit := runtime.GOMAXPROCS
 	if os.Getenv("GOMAXPROCS") != "" || most == 1 {
-		return
+		limit = func(n int) int { return n }
 	}
-	defer runtime.GOMAXPROCS(most)
-	g := newGovernor(most)
+	defer limit(most)
+	defer socket.ReadTogether(false)
+	g := newGovernor()
 	tick := time.NewTicker(governorInterval)
 	defer tick.Stop()
 	for last, used := time.Now(), cpuTime(); ; {
@@ -44,8 +48,13 @@ func Processors(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			u := cpuTime()
-			if n, changed := g.next(float64(u-used) / float64(now.Sub(last))); changed {
-				runtime.GOMAXPROCS(n)
+			if g.next(float64(u-used) / float64(now.Sub(last))) {
+				if g.busy {
+					limit(most)
+				} else {
+					limit(1)
+				}
+				socket.ReadTogether(!g.busy)
 			}
 			last, used = now, u
 		}
@@ -54,37 +63,33 @@ func Processors(ctx context.Context) {
 
 const (
 	governorInterval = time.Second
-	busyLoad         = 0.7 // of a processor; from here on all are used
+	busyLoad         = 0.7 // of a processor, and above
 	calmLoad         = 0.4
-	calmIntervals    = 10 // in a row, until one is enough again
+	calmIntervals    = 10 // in a row, until it is calm again
 )
 
-// governor decides how many processors to use.
+// governor decides whether the process is busy.
 type governor struct {
-	most int
-	all  bool
-	calm int
+	busy bool
+	calm int // intervals in a row
 }
 
-// newGovernor begins with all processors, of which one calm interval leaves one.
-func newGovernor(most int) *governor {
-	return &governor{most: most, all: true, calm: calmIntervals - 1}
+// newGovernor begins as busy, which one calm interval ends.
+func newGovernor() *governor {
+	return &governor{busy: true, calm: calmIntervals - 1}
 }
 
-// next takes the load of the last interval, in processors.
-func (g *governor) next(load float64) (processors int, changed bool) {
+// next takes the load of the last interval, in processors, and reports whether
+// busy changed.
+func (g *governor) next(load float64) (changed bool) {
 	if load > calmLoad {
 		g.calm = 0
 	} else {
 		g.calm++
 	}
-	switch {
-	case !g.all && load > busyLoad:
-		g.all = true
-		return g.most, true
-	case g.all && g.calm >= calmIntervals:
-		g.all = false
-		return 1, true
+	if !g.busy && load > busyLoad || g.busy && g.calm >= calmIntervals {
+		g.busy = !g.busy
+		return true
 	}
-	return 0, false
+	return false
 }
