@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol"
 )
 
 // verdict is what one failed attempt means for the batch.
@@ -107,11 +106,6 @@ func classify(err error) verdict {
 			return v
 		}
 		return verdict{class: Unknown, reason: "KAFKA_ERROR_" + strconv.Itoa(int(ke)), unknown: true}
-	case errors.Is(err, protocol.ErrNoTopic), errors.Is(err, protocol.ErrNoPartition),
-		errors.Is(err, protocol.ErrNoLeader), strings.Contains(err.Error(), "mismatching leaders"):
-		// Raised before anything is sent: the library's metadata is older or
-		// newer than ours.
-		return verdict{class: Passing, reason: "stale_metadata", refresh: true}
 	case isTLS(err):
 		return verdict{class: Permanent, reason: "tls", unknown: true, way: "check kafka.tls: the CA, the server name and the listener's port"}
 	case errors.As(err, &dns):

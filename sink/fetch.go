@@ -3,10 +3,12 @@ package sink
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol/fetch"
 )
 
 const (
@@ -14,28 +16,39 @@ const (
 	fetchMaxWait  = 500 * time.Millisecond
 )
 
+// place is a partition that is read, and the broker that leads it; -1 when that has
+// to be found out.
+type place struct {
+	Partition
+	leader int32
+}
+
 // fetch reads one answer's records at or above from, hands each to each, and
 // returns the offset behind them. No record at or above an offset below the end
 // means a hole: a transaction marker, or what compaction left. An offset at or
 // above the end, which the caller knew to be below it, is a new leader's that does
 // not know yet how far its followers are: kafka.OffsetNotAvailable. A record's key
 // and value are good until each returns.
-func (k *Kafka) fetch(ctx context.Context, p Partition, from int64, each func(*kafka.Record) error) (next int64, err error) {
-	response, err := k.client.Fetch(ctx, &kafka.FetchRequest{
-		Topic: p.Topic, Partition: int(p.Number), Offset: from, MinBytes: 1, MaxBytes: fetchMaxBytes, MaxWait: fetchMaxWait,
-	})
+func (k *Kafka) fetch(ctx context.Context, p *place, from int64, each func(*kafka.Record) error) (next int64, err error) {
+	defer func() {
+		if err != nil {
+			p.leader = -1 // it may have moved
+		}
+	}()
+	response, err := k.fetchOnce(ctx, p, from)
 	if err != nil {
 		return 0, err
-	}
-	if response.Error != nil {
-		return 0, response.Error
 	}
 	if from >= response.HighWatermark {
 		return 0, kafka.OffsetNotAvailable
 	}
 	next = from + 1
+	records := response.RecordSet.Records
+	if records == nil {
+		return next, nil
+	}
 	for {
-		r, err := response.Records.ReadRecord()
+		r, err := records.ReadRecord()
 		if errors.Is(err, io.EOF) {
 			return next, nil
 		}
@@ -55,4 +68,47 @@ func (k *Kafka) fetch(ctx context.Context, p Partition, from int64, each func(*k
 			return 0, err
 		}
 	}
+}
+
+// fetchOnce finds out who leads the partition, if it must, and asks.
+func (k *Kafka) fetchOnce(ctx context.Context, p *place, from int64) (*fetch.ResponsePartition, error) {
+	if p.leader < 0 {
+		cluster, err := k.metadata(ctx, []string{p.Topic})
+		if err != nil {
+			return nil, err
+		}
+		if p.leader, err = leaderOf(cluster, p.Partition); err != nil {
+			return nil, err
+		}
+	}
+	request := &fetchRequest{
+		ReplicaID:    -1, // a client
+		MaxWaitTime:  int32(fetchMaxWait.Milliseconds()),
+		MinBytes:     1,
+		MaxBytes:     fetchMaxBytes,
+		SessionID:    -1, // none
+		SessionEpoch: -1,
+		Topics: []fetch.RequestTopic{{Topic: p.Topic, Partitions: []fetch.RequestPartition{{
+			Partition: p.Number, CurrentLeaderEpoch: -1, FetchOffset: from, LogStartOffset: -1, PartitionMaxBytes: fetchMaxBytes,
+		}}}},
+	}
+	request.leader = leader(p.leader)
+	answer, err := k.transport.RoundTrip(ctx, k.client.Addr, request)
+	if err != nil {
+		return nil, fmt.Errorf("fetch: %w", err)
+	}
+	response, ok := answer.(*fetch.Response)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("fetch: unexpected answer %T", answer)
+	case response.ErrorCode != 0:
+		return nil, kafka.Error(response.ErrorCode)
+	case len(response.Topics) != 1 || len(response.Topics[0].Partitions) != 1:
+		return nil, fmt.Errorf("fetch: %w", errNoAnswer)
+	}
+	partition := &response.Topics[0].Partitions[0]
+	if partition.ErrorCode != 0 {
+		return nil, kafka.Error(partition.ErrorCode)
+	}
+	return partition, nil
 }

@@ -73,8 +73,8 @@ type Kafka struct {
 	log       *zap.Logger
 	observer  Observer
 	timing    timing
-	client    *kafka.Client
-	transport *kafka.Transport
+	client    *kafka.Client    // of Kafka as it is now
+	transport *kafka.Transport // the library's own
 	group     *errgroup.Group
 
 	room    chan struct{} // a token when Submit may try again
@@ -156,13 +156,14 @@ func New(opt Options) (*Kafka, error) {
 	transport.Dial = dialer(opt.Dial)
 	transport.DialTimeout = min(5*time.Second, opt.RequestTimeout)
 	transport.MetadataTTL = 5 * time.Second
+	transport.MetadataTopics = []string{} // none; nil would be all
 	return &Kafka{
 		opt:       opt,
 		log:       opt.Log,
 		observer:  opt.Observer,
 		timing:    usualTiming(),
 		transport: transport,
-		client:    &kafka.Client{Addr: kafka.TCP(opt.Brokers...), Transport: transport},
+		client:    &kafka.Client{Addr: kafka.TCP(opt.Brokers...), Transport: direct{transport}},
 		room:      make(chan struct{}, 1),
 		refresh:   make(chan struct{}, 1),
 		wake:      make(chan struct{}, 1),

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol"
 	"github.com/segmentio/kafka-go/protocol/listoffsets"
 	"github.com/segmentio/kafka-go/protocol/metadata"
 )
@@ -23,17 +22,18 @@ const (
 
 // offset is the answer for one partition.
 type offset struct {
-	at int64 // -1: no record is as new as the time asked for
+	at     int64 // -1: no record is as new as the time asked for
+	leader int32 // who has answered
 	// err is a kafka.Error when its leader has answered.
 	err error
 }
 
 // answered says whether the partition's leader has spoken: otherwise nothing is
 // known of the partition. -1, an error that the broker has no word for, is as good
-// as nothing.
+// as nothing, and BrokerNotAvailable is the library's own word.
 func (o *offset) answered() bool {
 	var code kafka.Error
-	return o.err == nil || errors.As(o.err, &code) && code != kafka.Unknown
+	return o.err == nil || errors.As(o.err, &code) && code != kafka.Unknown && code != kafka.BrokerNotAvailable
 }
 
 // listOffsets asks the leaders where in their partitions a time is, in
@@ -50,10 +50,10 @@ func (k *Kafka) listOffsets(ctx context.Context, partitions []Partition, time in
 	}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
-	for _, list := range byLeader {
+	for id, list := range byLeader {
 		asking.Go(func() {
 			for piece := range slices.Chunk(list, maxPartitionsPerRequest) {
-				some := k.leaderOffsets(ctx, piece, time)
+				some := k.leaderOffsets(ctx, id, piece, time)
 				mu.Lock()
 				maps.Copy(answers, some)
 				mu.Unlock()
@@ -84,66 +84,62 @@ func (k *Kafka) listBounds(ctx context.Context, partitions []Partition) (first, 
 // byLeader sorts partitions by the broker that leads them, and answers for those
 // that none leads.
 func (k *Kafka) byLeader(ctx context.Context, partitions []Partition, answers map[Partition]offset) (map[int32][]Partition, error) {
-	topics := make(map[string]*metadata.ResponseTopic)
+	topics := make(map[string][]Partition)
 	for _, p := range partitions {
-		topics[p.Topic] = nil
-	}
-	cluster, err := k.picture(ctx, slices.Collect(maps.Keys(topics)))
-	if err != nil {
-		return nil, err
-	}
-	for i := range cluster.Topics {
-		topics[cluster.Topics[i].Name] = &cluster.Topics[i]
+		topics[p.Topic] = append(topics[p.Topic], p)
 	}
 	byLeader := make(map[int32][]Partition)
-	for _, p := range partitions {
-		switch leader, err := leaderOf(topics[p.Topic], p.Number); {
-		case err != nil:
-			answers[p] = offset{-1, err}
-		case !hasBroker(cluster.Brokers, leader):
-			answers[p] = offset{-1, kafka.LeaderNotAvailable}
-		default:
-			byLeader[leader] = append(byLeader[leader], p)
+	for piece := range slices.Chunk(slices.Collect(maps.Keys(topics)), describeAtOnce) {
+		cluster, err := k.metadata(ctx, piece)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range piece {
+			for _, p := range topics[name] {
+				if id, err := leaderOf(cluster, p); err != nil {
+					answers[p] = offset{at: -1, err: err}
+				} else {
+					byLeader[id] = append(byLeader[id], p)
+				}
+			}
 		}
 	}
 	return byLeader, nil
 }
 
-func leaderOf(t *metadata.ResponseTopic, partition int32) (int32, error) {
-	if t == nil {
-		return -1, kafka.UnknownTopicOrPartition
-	}
-	if t.ErrorCode != 0 {
-		return -1, kafka.Error(t.ErrorCode)
-	}
-	for i := range t.Partitions {
-		if t.Partitions[i].PartitionIndex == partition {
-			return t.Partitions[i].LeaderID, nil
+func leaderOf(cluster *metadata.Response, p Partition) (int32, error) {
+	for i := range cluster.Topics {
+		t := &cluster.Topics[i]
+		switch {
+		case t.Name != p.Topic:
+			continue
+		case t.ErrorCode != 0:
+			return -1, kafka.Error(t.ErrorCode)
+		}
+		for j := range t.Partitions {
+			switch id := t.Partitions[j].LeaderID; {
+			case t.Partitions[j].PartitionIndex != p.Number:
+				continue
+			case !hasBroker(cluster.Brokers, id):
+				return -1, kafka.LeaderNotAvailable
+			default:
+				return id, nil
+			}
 		}
 	}
 	return -1, kafka.UnknownTopicOrPartition
 }
 
-// offsetsRequest is the library's request without its method Split.
-type offsetsRequest listoffsets.Request
-
-// ApiKey implements protocol.Message.
-func (r *offsetsRequest) ApiKey() protocol.ApiKey { return protocol.ListOffsets }
-
-// Broker implements protocol.BrokerMessage: the leader of the first partition.
-// Where another broker leads one of them by now, the answer says so.
-func (r *offsetsRequest) Broker(cluster protocol.Cluster) (protocol.Broker, error) {
-	return (*listoffsets.Request)(r).Broker(cluster)
-}
-
-// leaderOffsets asks the one broker that leads the partitions.
-func (k *Kafka) leaderOffsets(ctx context.Context, partitions []Partition, time int64) map[Partition]offset {
+// leaderOffsets asks the one broker that leads the partitions. Where another
+// broker leads one of them by now, the answer says so.
+func (k *Kafka) leaderOffsets(ctx context.Context, id int32, partitions []Partition, time int64) map[Partition]offset {
 	request := &offsetsRequest{ReplicaID: -1} // a client
+	request.leader = leader(id)
 	index := make(map[string]int)
 	answers := make(map[Partition]offset, len(partitions))
 	all := func(err error) map[Partition]offset {
 		for _, p := range partitions {
-			answers[p] = offset{-1, err}
+			answers[p] = offset{at: -1, leader: id, err: err}
 		}
 		return answers
 	}
@@ -170,7 +166,7 @@ func (k *Kafka) leaderOffsets(ctx context.Context, partitions []Partition, time 
 		t := &response.Topics[i]
 		for j := range t.Partitions {
 			a := &t.Partitions[j]
-			o := offset{at: a.Offset}
+			o := offset{at: a.Offset, leader: id}
 			if a.ErrorCode != 0 {
 				o.err = kafka.Error(a.ErrorCode)
 			}

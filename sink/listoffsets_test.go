@@ -44,7 +44,7 @@ func TestListOffsetsAsksEachLeaderOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range partitions {
-		if o, ok := answers[p]; !ok || o != (offset{}) {
+		if o, ok := answers[p]; !ok || o.at != 0 || o.err != nil {
 			t.Fatalf("%s/%d: %+v, %t; want offset 0", p.Topic, p.Number, o, ok)
 		}
 	}

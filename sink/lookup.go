@@ -81,20 +81,20 @@ func (l *lookup) again(ctx context.Context, call func(context.Context) error) er
 func (l *lookup) ends(ctx context.Context) (map[Partition]bounds, error) {
 	found := make(map[Partition]bounds)
 	err := l.again(ctx, func(call context.Context) error {
-		metadata, err := l.k.client.Metadata(call, &kafka.MetadataRequest{})
+		cluster, err := l.k.metadata(call, []string{l.topic})
 		if err != nil {
 			return err
 		}
 		var asked []Partition
-		for _, t := range metadata.Topics {
-			if t.Name != l.topic {
-				continue
-			}
-			if t.Error != nil {
-				return t.Error
+		for _, t := range cluster.Topics {
+			switch err := kafka.Error(t.ErrorCode); {
+			case errors.Is(err, kafka.UnknownTopicOrPartition):
+				return ErrNoTopic
+			case err != 0:
+				return err
 			}
 			for _, p := range t.Partitions {
-				asked = append(asked, Partition{l.topic, int32(p.ID)})
+				asked = append(asked, Partition{l.topic, p.PartitionIndex})
 			}
 		}
 		if len(asked) == 0 {
@@ -108,7 +108,7 @@ func (l *lookup) ends(ctx context.Context) (map[Partition]bounds, error) {
 			if o.err != nil {
 				return o.err
 			}
-			found[p] = bounds{First: first[p].at, Last: o.at}
+			found[p] = bounds{first[p].at, o.at, o.leader}
 		}
 		return nil
 	})
@@ -117,9 +117,10 @@ func (l *lookup) ends(ctx context.Context) (map[Partition]bounds, error) {
 
 func (l *lookup) partition(ctx context.Context, p Partition, b bounds) (map[string][]byte, error) {
 	found := make(map[string][]byte)
+	at := &place{p, b.leader}
 	for from := b.First; from < b.Last; {
 		err := l.again(ctx, func(call context.Context) error {
-			next, err := l.fetch(call, p, from, found)
+			next, err := l.fetch(call, at, from, found)
 			if err == nil {
 				from = next
 			}
@@ -133,7 +134,7 @@ func (l *lookup) partition(ctx context.Context, p Partition, b bounds) (map[stri
 }
 
 // fetch reads one answer and returns the offset behind it.
-func (l *lookup) fetch(ctx context.Context, p Partition, from int64, into map[string][]byte) (int64, error) {
+func (l *lookup) fetch(ctx context.Context, p *place, from int64, into map[string][]byte) (int64, error) {
 	return l.k.fetch(ctx, p, from, func(r *kafka.Record) error {
 		key, err := kafka.ReadAll(r.Key)
 		if err != nil || key == nil || !l.keep(key) {

@@ -30,22 +30,24 @@ func (k *Kafka) OffsetsSince(ctx context.Context, s Since) (map[Partition]int64,
 	var partitions []Partition
 	err := t.again(ctx, func(call context.Context) error {
 		partitions = nil
-		metadata, err := k.client.Metadata(call, &kafka.MetadataRequest{})
+		cluster, err := k.metadata(call, nil)
 		if err != nil {
 			return err
 		}
-		for _, topic := range metadata.Topics {
+		for i := range cluster.Topics {
+			topic := &cluster.Topics[i]
+			err := kafka.Error(topic.ErrorCode)
 			switch {
-			case topic.Internal || !s.Topics(topic.Name):
+			case topic.IsInternal || !s.Topics(topic.Name):
 				continue
-			case topic.Error != nil && classify(topic.Error).class == Passing:
-				return fmt.Errorf("%s: %w", topic.Name, topic.Error) // to leave it out would be to repeat what is there
-			case topic.Error != nil:
-				k.log.Warn("topic not looked at: what is there may come twice", zap.String("topic", topic.Name), zap.Error(topic.Error))
+			case err != 0 && classify(err).class == Passing:
+				return fmt.Errorf("%s: %w", topic.Name, err) // to leave it out would be to repeat what is there
+			case err != 0:
+				k.log.Warn("topic not looked at: what is there may come twice", zap.String("topic", topic.Name), zap.Error(err))
 				continue
 			}
 			for _, p := range topic.Partitions {
-				partitions = append(partitions, Partition{topic.Name, int32(p.ID)})
+				partitions = append(partitions, Partition{topic.Name, p.PartitionIndex})
 			}
 		}
 		return nil

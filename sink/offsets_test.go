@@ -21,9 +21,12 @@ func withHours(t *testing.T) (*kfake.Cluster, *rig) {
 	t.Helper()
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(3, "a"), kfake.SeedTopics(1, "b"))
 	r := newRig(t, c, nil).start(t)
+	transport := &kafka.Transport{}
+	defer transport.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(c.ListenAddrs()...), Transport: transport}
 	for partition, hours := range []int{5, 1} {
 		for hour := range hours {
-			response, err := r.client.Produce(r.ctx, &kafka.ProduceRequest{
+			response, err := client.Produce(r.ctx, &kafka.ProduceRequest{
 				Topic: "a", Partition: partition, RequiredAcks: kafka.RequireAll,
 				Records: kafka.NewRecordReader(kafka.Record{Value: kafka.NewBytes([]byte("x")), Time: noon.Add(time.Duration(hour) * time.Hour)}),
 			})
@@ -83,7 +86,7 @@ func TestOffsetsSinceWaits(t *testing.T) {
 				c.KeepControl()
 				switch req := req.(type) {
 				case *kmsg.MetadataRequest:
-					if len(req.Topics) == 0 && faults.Add(1) <= 3 {
+					if req.Topics == nil && faults.Add(1) <= 3 {
 						response := req.ResponseKind().(*kmsg.MetadataResponse)
 						topic := kmsg.NewMetadataResponseTopic()
 						topic.Topic, topic.ErrorCode = kmsg.StringPtr("a"), 5 // LEADER_NOT_AVAILABLE

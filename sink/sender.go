@@ -48,7 +48,7 @@ func (k *Kafka) send(ctx context.Context, b *broker, troubled bool) error {
 	if err != nil {
 		return err
 	}
-	s := sender{kafka: k, enc: enc, answers: make(map[*lane]*produce.ResponsePartition), index: make(map[string]int)}
+	s := sender{kafka: k, broker: leader(b.id), enc: enc, answers: make(map[*lane]*produce.ResponsePartition), index: make(map[string]int)}
 	for {
 		if !s.take(b, troubled) {
 			return nil
@@ -66,6 +66,7 @@ func (k *Kafka) send(ctx context.Context, b *broker, troubled bool) error {
 
 type sender struct {
 	kafka   *Kafka
+	broker  leader
 	enc     *encoder
 	lanes   []*lane
 	counts  []int // records that each had when it was taken
@@ -76,7 +77,7 @@ type sender struct {
 
 	// The request and what it refers to: enc.buf through readers. After a request
 	// that was given up they are left to the library, see produce.
-	req     *rawproduce.Request
+	req     *produceRequest
 	readers []bytes.Reader
 	index   map[string]int // of topics in the request
 }
@@ -272,8 +273,9 @@ func (s *sender) encode() error {
 // fill builds the request; the record sets' readers are consumed by sending it.
 func (s *sender) fill() {
 	if s.req == nil {
-		s.req = &rawproduce.Request{}
+		s.req = &produceRequest{}
 	}
+	s.req.leader = s.broker
 	s.req.Acks = -1 // all in-sync replicas
 	s.req.Timeout = int32(s.kafka.opt.RequestTimeout * 4 / 5 / time.Millisecond)
 	if cap(s.readers) < len(s.lanes) {

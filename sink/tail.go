@@ -109,7 +109,10 @@ func (t *tail) skip(p Partition, why string) {
 	t.mu.Unlock()
 }
 
-type bounds struct{ First, Last int64 }
+type bounds struct {
+	First, Last int64
+	leader      int32 // who said so
+}
 
 // doubt is what is left when a broker says that it does not know a partition, or
 // has less of it than there was: it is not believed at once. A topic that was made
@@ -155,7 +158,7 @@ func (t *tail) bounds(ctx context.Context, offsets map[Partition]int64) (map[Par
 		for p, o := range last {
 			switch {
 			case o.err == nil:
-				found[p] = bounds{first[p].at, o.at}
+				found[p] = bounds{first[p].at, o.at, o.leader}
 			case !o.answered():
 				// The others' answers are no reason to go on without it.
 				return fmt.Errorf("offsets of %s/%d: its leader does not answer: %w", p.Topic, p.Number, o.err)
@@ -201,9 +204,10 @@ func (t *tail) partition(ctx context.Context, p Partition, from int64, b bounds)
 		from = b.First
 	}
 	var missing doubt
+	at := &place{p, b.leader}
 	for attempt := 1; from < b.Last; {
 		timed, cancel := context.WithTimeout(ctx, t.k.opt.RequestTimeout)
-		next, err := t.fetch(timed, p, from)
+		next, err := t.fetch(timed, at, from)
 		cancel()
 		switch {
 		case err == nil:
@@ -235,7 +239,7 @@ func (t *tail) isFull() bool {
 }
 
 // fetch reads one answer's records and returns the offset behind them.
-func (t *tail) fetch(ctx context.Context, p Partition, from int64) (next int64, err error) {
+func (t *tail) fetch(ctx context.Context, p *place, from int64) (next int64, err error) {
 	return t.k.fetch(ctx, p, from, func(r *kafka.Record) error {
 		if err := failpoint.Fail("sink.in-tail"); err != nil {
 			return err

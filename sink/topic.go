@@ -123,21 +123,38 @@ func (k *Kafka) updateMetadata(ctx context.Context) (incomplete bool, err error)
 	k.mu.Unlock()
 	call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
 	defer cancel()
-	// The client library serves metadata from its own memory and refreshes that
-	// when it likes. An empty CreateTopics makes it do so now; it needs no rights.
-	// Only its answer proves that a broker is there.
-	refresh, stop := context.WithTimeout(call, 2*time.Second)
-	_, refreshErr := k.client.CreateTopics(refresh, &kafka.CreateTopicsRequest{ValidateOnly: true})
-	stop()
-	resp, err := k.picture(call, names)
-	if err != nil {
-		return true, err
-	}
 	var missing, asked []string
-	k.mu.Lock()
-	if refreshErr == nil {
-		k.reached()
+	for i, piece := range pieces(names) {
+		resp, err := k.metadata(call, piece)
+		if err != nil {
+			return true, err
+		}
+		if i == 0 {
+			k.acquaint(call, resp)
+		}
+		m, a, i := k.takeOver(ctx, resp)
+		missing, asked, incomplete = append(missing, m...), append(asked, a...), incomplete || i
 	}
+	if len(missing) > 0 {
+		// The others come next time, so that leaders are looked at in between.
+		k.createTopics(ctx, missing[:min(len(missing), createAtOnce)])
+		k.askMetadata()
+	}
+	if len(asked) > 0 {
+		k.askForTopics(call, asked)
+		k.askMetadata()
+	}
+	k.settleKnown()
+	return k.registerLanes(ctx) || incomplete, nil
+}
+
+// takeOver takes over what the cluster says of brokers and topics. Besides what
+// updateMetadata reports it gives the topics to be created, and those to be asked
+// for so that the broker creates them.
+func (k *Kafka) takeOver(ctx context.Context, resp *metadata.Response) (missing, asked []string, incomplete bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.reached()
 	for _, b := range resp.Brokers {
 		if k.brokers[b.NodeID] == nil && !k.closed {
 			k.addBroker(ctx, b.NodeID)
@@ -169,25 +186,26 @@ func (k *Kafka) updateMetadata(ctx context.Context) (incomplete bool, err error)
 			incomplete = k.updateTopic(t, m.Partitions, resp.Brokers) || incomplete
 		}
 	}
-	k.mu.Unlock()
-	if len(missing) > 0 {
-		// The others come next time, so that leaders are looked at in between.
-		k.createTopics(ctx, missing[:min(len(missing), createAtOnce)])
-		k.askMetadata()
-	}
-	if len(asked) > 0 {
-		k.askForTopics(call, asked)
-		k.askMetadata()
-	}
-	k.settleKnown()
-	return k.registerLanes(ctx) || incomplete, nil
+	return missing, asked, incomplete
 }
 
-// picture is what the client library knows of the cluster and the topics, to be
-// read only: it is the library's own. The client's form of it would be a copy
-// several times as large, with brokers in each partition.
-func (k *Kafka) picture(ctx context.Context, topics []string) (*metadata.Response, error) {
-	answer, err := k.transport.RoundTrip(ctx, k.client.Addr, &metadata.Request{TopicNames: topics})
+// describeAtOnce bounds the topics of a metadata request: the answer is in memory
+// as a whole, and larger there than on the wire.
+const describeAtOnce = 50
+
+// pieces are at least one: the cluster is asked for without topics too.
+func pieces(names []string) [][]string {
+	if len(names) == 0 {
+		return [][]string{{}}
+	}
+	return slices.Collect(slices.Chunk(names, describeAtOnce))
+}
+
+// metadata asks for the cluster and some topics; nil are all, but for those that
+// we may not describe. The client's form of it would be several times as large,
+// with brokers in each partition.
+func (k *Kafka) metadata(ctx context.Context, topics []string) (*metadata.Response, error) {
+	answer, err := k.client.Transport.RoundTrip(ctx, k.client.Addr, &metadata.Request{TopicNames: topics})
 	if err != nil {
 		return nil, fmt.Errorf("metadata: %w", err)
 	}
@@ -204,7 +222,7 @@ const askEvery = time.Second
 // askForTopics looks the topics up in the way that makes a broker create them,
 // if it is set to. What came of it is seen the next time.
 func (k *Kafka) askForTopics(ctx context.Context, names []string) {
-	_, err := k.transport.RoundTrip(ctx, k.client.Addr, &metadata.Request{TopicNames: names, AllowAutoTopicCreation: true})
+	_, err := k.client.Transport.RoundTrip(ctx, k.client.Addr, &metadata.Request{TopicNames: names, AllowAutoTopicCreation: true})
 	if err != nil {
 		k.log.Debug("topics asked for", zap.Strings("topics", names), zap.Error(err))
 	}
@@ -381,9 +399,7 @@ func (k *Kafka) holdTopic(t *topic, err error) {
 // more than 10,000 partitions at once.
 const createAtOnce = 50
 
-// createTopics makes missing topics in one request. The client library waits
-// after each request until it knows the new topics' leaders, which would take a
-// minute for a thousand of them one by one.
+// createTopics makes missing topics in one request.
 func (k *Kafka) createTopics(ctx context.Context, names []string) {
 	call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
 	defer cancel()
