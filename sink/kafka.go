@@ -25,7 +25,7 @@ type Options struct {
 	// Compression is none, gzip, snappy, lz4 or zstd; default none.
 	Compression string
 	// LimitBytes bounds the memory of all records in flight; Submit blocks above
-	// it. Records above 1 MiB have as much again to themselves. Default 8 MiB.
+	// it. Records above 1 MiB have as much again to themselves. Default 6 MiB.
 	LimitBytes int64
 	// MaxBatchBytes bounds a partition's batch before compression; a larger
 	// record goes alone. Default 1,000,000, just below Kafka's own default.
@@ -128,7 +128,7 @@ func New(opt Options) (*Kafka, error) {
 		return nil, errors.New("sink: Acked is required")
 	}
 	if opt.LimitBytes == 0 {
-		opt.LimitBytes = 8 << 20
+		opt.LimitBytes = 6 << 20
 	}
 	if opt.MaxBatchBytes == 0 {
 		opt.MaxBatchBytes = 1_000_000

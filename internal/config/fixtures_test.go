@@ -229,7 +229,7 @@ func TestFixtures(t *testing.T) {
 		},
 		"size-small": {
 			`walpost.yaml:4: relay.in_flight_bytes: 512KiB is less than 1MiB`,
-			`use 1MiB or more; 8MiB is the default`,
+			`use 1MiB or more; 6MiB is the default`,
 		},
 		"size-unit": {
 			`walpost.yaml:4: relay.in_flight_bytes: "32 megabytes" is not a size`,

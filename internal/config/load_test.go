@@ -63,7 +63,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Topic:    "outbox.event.<aggregate_type>",
 		Topics:   Topics{Partitions: -1, ReplicationFactor: -1},
-		Relay:    Relay{InFlightBytes: 8 << 20, DrainTimeout: 20 * time.Second},
+		Relay:    Relay{InFlightBytes: 6 << 20, DrainTimeout: 20 * time.Second},
 		Sink:     SinkKafka,
 		Admin:    Admin{Listen: ":8642"},
 		Debezium: Debezium{Version: "3.6", ContextHeaders: true, JavaVersion: 21},

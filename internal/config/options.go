@@ -184,7 +184,7 @@ func Options() []Option {
 			at:   func(c *Config) any { return &c.Sink },
 		},
 		{
-			Name: "relay.in_flight_bytes", Flag: "in-flight-bytes", Group: groupRelay, Default: "8MiB",
+			Name: "relay.in_flight_bytes", Flag: "in-flight-bytes", Group: groupRelay, Default: "6MiB",
 			Help: "memory for events that are not acknowledged yet, at least 1MiB; events above 1MiB have as much again",
 			at:   func(c *Config) any { return &c.Relay.InFlightBytes },
 		},

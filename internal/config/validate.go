@@ -223,7 +223,7 @@ func (l *loader) checkTopics() {
 func (l *loader) checkRelay() {
 	r := &l.cfg.Relay
 	if !l.bad["relay.in_flight_bytes"] && r.InFlightBytes < minInFlight {
-		l.failAt("relay.in_flight_bytes", r.InFlightBytes.String()+" is less than 1MiB", "use 1MiB or more; 8MiB is the default")
+		l.failAt("relay.in_flight_bytes", r.InFlightBytes.String()+" is less than 1MiB", "use 1MiB or more; 6MiB is the default")
 	}
 	l.checkListen()
 }

@@ -68,7 +68,7 @@ func draw(seed uint64) *plan {
 	r := rand.New(rand.NewPCG(seed, 0x77616c))
 	pick := func(list []int16) int { return int(list[r.IntN(len(list))]) }
 	p := &plan{
-		Seed: seed, Brokers: 1 + r.IntN(3), Partitions: 1 + r.IntN(3), LimitBytes: 8 << 20, BatchBytes: 1_000_000, Forgetful: r.IntN(2) == 0,
+		Seed: seed, Brokers: 1 + r.IntN(3), Partitions: 1 + r.IntN(3), LimitBytes: 6 << 20, BatchBytes: 1_000_000, Forgetful: r.IntN(2) == 0,
 	}
 	if r.IntN(3) == 0 {
 		p.LimitBytes = 24 << 10 // a few blocks: the pump is blocked often

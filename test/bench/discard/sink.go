@@ -26,7 +26,7 @@ type discard struct {
 
 const (
 	settleInterval = 2 * time.Millisecond
-	maxPending     = 16_000 // records, about what fits into 8 MiB
+	maxPending     = 12_000 // records, about what fits into 6 MiB
 )
 
 func newDiscard(acked func([]sink.Ack), count *counter) *discard {
