@@ -3,6 +3,8 @@ package sim
 import (
 	"encoding/binary"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -153,7 +155,7 @@ func (c *cluster) handle(b *broker, req kmsg.Request, resp kmsg.Response, who *i
 			resp.ApiKeys = append(resp.ApiKeys, k)
 		}
 	case *kmsg.MetadataRequest:
-		c.metadata(resp.(*kmsg.MetadataResponse))
+		c.metadata(req, resp.(*kmsg.MetadataResponse))
 	case *kmsg.CreateTopicsRequest:
 		c.createTopics(req, resp.(*kmsg.CreateTopicsResponse))
 	case *kmsg.FindCoordinatorRequest:
@@ -195,7 +197,7 @@ func (c *cluster) handle(b *broker, req kmsg.Request, resp kmsg.Response, who *i
 	}
 }
 
-func (c *cluster) metadata(resp *kmsg.MetadataResponse) {
+func (c *cluster) metadata(req *kmsg.MetadataRequest, resp *kmsg.MetadataResponse) {
 	id := "sim"
 	resp.ClusterID, resp.ControllerID = &id, -1
 	for _, b := range c.brokers {
@@ -209,10 +211,20 @@ func (c *cluster) metadata(resp *kmsg.MetadataResponse) {
 		rb.NodeID, rb.Host, rb.Port = b.id, c.name(b), 9092
 		resp.Brokers = append(resp.Brokers, rb)
 	}
-	for name, list := range c.topics {
+	var names []string
+	if req.Topics == nil {
+		names = slices.Sorted(maps.Keys(c.topics))
+	}
+	for _, t := range req.Topics {
+		names = append(names, *t.Topic)
+	}
+	for _, name := range names {
 		t := kmsg.NewMetadataResponseTopic()
 		t.Topic = &name
-		for _, p := range list {
+		if c.topics[name] == nil {
+			t.ErrorCode = codeUnknownTopic
+		}
+		for _, p := range c.topics[name] {
 			rp := kmsg.NewMetadataResponseTopicPartition()
 			rp.Partition, rp.Leader = p.number, p.leader
 			if c.brokers[p.leader].down > 0 {
