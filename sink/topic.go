@@ -426,9 +426,11 @@ func (k *Kafka) createTopics(ctx context.Context, names []string) {
 		if err == nil {
 			err = resp.Errors[name]
 		}
-		if err == nil || errors.Is(err, kafka.TopicAlreadyExists) {
+		if err == nil {
 			k.log.Info("topic created", zap.String("topic", name))
-			continue
+		}
+		if err == nil || errors.Is(err, kafka.TopicAlreadyExists) {
+			continue // the broker that is asked may not know of it yet
 		}
 		t := k.topics[name]
 		t.tries++

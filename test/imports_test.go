@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"internal/wire": {
 		"decoder", "checkpoint",
 		"slot", "sink", "internal/relay", "internal/event", "internal/route", "internal/pg",
-		"internal/config", "internal/metrics", "internal/admin",
+		"internal/config", "internal/metrics", "internal/socket", "internal/admin",
 	},
 	"internal/debezium": {
 		"decoder", "slot", "sink", "internal/route", "internal/pg", "internal/retry",
