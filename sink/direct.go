@@ -8,6 +8,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/createtopics"
 	"github.com/segmentio/kafka-go/protocol/fetch"
 	"github.com/segmentio/kafka-go/protocol/listoffsets"
 	"github.com/segmentio/kafka-go/protocol/metadata"
@@ -117,16 +118,40 @@ func (*fetchRequest) ApiKey() protocol.ApiKey { return protocol.Fetch }
 
 // acquaint makes the library look for the brokers at once, when it does not know
 // them as they are now: by itself it looks every few seconds.
-func (k *Kafka) acquaint(ctx context.Context, now *metadata.Response) {
+func (k *Kafka) acquaint(ctx context.Context, brokers []metadata.ResponseBroker) {
 	answer, err := k.transport.RoundTrip(ctx, k.client.Addr, &metadata.Request{TopicNames: []string{}})
-	if known, ok := answer.(*metadata.Response); err == nil && ok && known.ControllerID == now.ControllerID && sameBrokers(known.Brokers, now.Brokers) {
+	if known, ok := answer.(*metadata.Response); err == nil && ok && sameBrokers(known.Brokers, brokers) {
 		return
 	}
-	// It does so after a CreateTopics. An empty one changes nothing and needs no
-	// rights.
-	call, stop := context.WithTimeout(ctx, 2*time.Second)
+	k.lookAgain(ctx)
+}
+
+// lookAgain makes the library look for brokers and controller, and waits for that.
+func (k *Kafka) lookAgain(ctx context.Context) {
+	call, stop := context.WithTimeout(ctx, lookTimeout)
 	defer stop()
-	_, _ = (&kafka.Client{Addr: k.client.Addr, Transport: k.transport}).CreateTopics(call, &kafka.CreateTopicsRequest{ValidateOnly: true})
+	_, _ = k.transport.RoundTrip(call, k.client.Addr, nothing{})
+}
+
+const lookTimeout = 2 * time.Second
+
+// nothing is a request that sends nothing. To the library its answer is that topics
+// were created, after which it looks at once, for none in particular. A CreateTopics
+// without topics would do as well if the controller that the library knows were
+// always there.
+type nothing struct{}
+
+// ApiKey implements protocol.Message.
+func (nothing) ApiKey() protocol.ApiKey { return protocol.CreateTopics }
+
+// Split implements protocol.Splitter.
+func (n nothing) Split(protocol.Cluster) ([]protocol.Message, protocol.Merger, error) {
+	return nil, n, nil
+}
+
+// Merge implements protocol.Merger.
+func (nothing) Merge([]protocol.Message, []any) (protocol.Message, error) {
+	return &createtopics.Response{}, nil
 }
 
 func sameBrokers(a, b []metadata.ResponseBroker) bool {

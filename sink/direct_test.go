@@ -3,6 +3,8 @@ package sink
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -159,5 +161,105 @@ func TestFetchFollowsTheLeader(t *testing.T) {
 		if next, err := r.fetch(r.ctx, p, 0, count); err != nil || next != 1 || read != 1 {
 			t.Errorf("again: %d records, next %d, %v; want 1, 1", read, next, err)
 		}
+	}
+}
+
+// TestFirstLookInVain: no broker was there when the library looked, and it does not
+// look by itself for an hour here.
+func TestFirstLookInVain(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	r := newRig(t, c, nil)
+	r.transport.MetadataTTL = time.Hour
+	r.network.setDown(true)
+	r.start(t)
+	r.send(t, "t", 0, "")
+	for r.Status().Holds == nil {
+		time.Sleep(time.Millisecond)
+	}
+	r.network.setDown(false)
+	r.drained(t)
+}
+
+// TestControllerGone: the controller that the library knows is dead, and a broker
+// that it does not know leads.
+func TestControllerGone(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, kfake.NumBrokers(3), kfake.SeedTopics(1, "t"))
+	r := newRig(t, c, nil)
+	r.transport.MetadataTTL = time.Hour
+	r.start(t)
+	r.send(t, "t", 0, "")
+	r.drained(t)
+	cluster, err := r.metadata(r.ctx, []string{"t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _, err := c.AddNode(-1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.RemoveNode(cluster.ControllerID); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.MoveTopicPartition("t", 0, id); err != nil {
+		t.Fatal(err)
+	}
+	r.send(t, "t", 0, "")
+	r.drained(t)
+}
+
+// TestTopicThatIsLeftOut: a broker that does not mention a topic does not have it.
+func TestTopicThatIsLeftOut(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	c.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		r := req.(*kmsg.MetadataRequest)
+		r.Topics = slices.DeleteFunc(r.Topics, func(t kmsg.MetadataRequestTopic) bool { return *t.Topic == "left-out" })
+		return nil, nil, false
+	})
+	r := newRig(t, c, nil).start(t)
+	r.send(t, "left-out", 0, "")
+	r.send(t, "t", 0, "")
+	for {
+		holds := r.Status().Holds
+		if len(holds) > 0 && holds[0].Topic == "left-out" && holds[0].Reason == "UNKNOWN_TOPIC_OR_PARTITION" {
+			break
+		}
+		if r.ctx.Err() != nil {
+			t.Fatalf("holds %+v, want one for the topic", holds)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestManyTopics: what is asked in several requests is all taken over, and what one
+// of them could not tell comes with the next round.
+func TestManyTopics(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for i := range 3*describeAtOnce + 1 {
+		names = append(names, fmt.Sprint("t", i))
+	}
+	c := newCluster(t, kfake.NumBrokers(2), kfake.SeedTopics(1, names...))
+	var cuts atomic.Int32
+	c.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		if n := len(req.(*kmsg.MetadataRequest).Topics); n > describeAtOnce {
+			t.Errorf("%d topics in a request, want %d at most", n, describeAtOnce)
+		} else if n == describeAtOnce && cuts.Add(1) == 2 {
+			return nil, errors.New("cut"), true
+		}
+		return nil, nil, false
+	})
+	r := newRig(t, c, nil)
+	for _, name := range names { // all before the first look
+		r.send(t, name, 0, "")
+	}
+	r.start(t)
+	r.drained(t)
+	if cuts.Load() < 2 {
+		t.Error("no request was cut: the test tests nothing")
 	}
 }

@@ -115,43 +115,53 @@ func (k *Kafka) watchMetadata(ctx context.Context) error {
 }
 
 // updateMetadata asks for all our topics. It reports whether something is
-// missing that should be looked for again soon.
+// missing that should be looked for again soon. What it learned before an error
+// counts.
 func (k *Kafka) updateMetadata(ctx context.Context) (incomplete bool, err error) {
 	k.mu.Lock()
 	k.beat = time.Now()
 	names := k.wanted()
 	k.mu.Unlock()
-	call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
-	defer cancel()
-	var missing, asked []string
-	for i, piece := range pieces(names) {
-		resp, err := k.metadata(call, piece)
-		if err != nil {
-			return true, err
+	var s survey
+	for _, piece := range pieces(names) {
+		if err = k.survey(ctx, piece, &s); err != nil {
+			break
 		}
-		if i == 0 {
-			k.acquaint(call, resp)
-		}
-		m, a, i := k.takeOver(ctx, resp)
-		missing, asked, incomplete = append(missing, m...), append(asked, a...), incomplete || i
 	}
-	if len(missing) > 0 {
+	if len(s.missing) > 0 {
 		// The others come next time, so that leaders are looked at in between.
-		k.createTopics(ctx, missing[:min(len(missing), createAtOnce)])
+		k.createTopics(ctx, s.missing[:min(len(s.missing), createAtOnce)])
 		k.askMetadata()
 	}
-	if len(asked) > 0 {
-		k.askForTopics(call, asked)
+	if len(s.asked) > 0 {
+		k.askForTopics(ctx, s.asked)
 		k.askMetadata()
 	}
 	k.settleKnown()
-	return k.registerLanes(ctx) || incomplete, nil
+	return k.registerLanes(ctx) || s.incomplete, err
 }
 
-// takeOver takes over what the cluster says of brokers and topics. Besides what
-// updateMetadata reports it gives the topics to be created, and those to be asked
-// for so that the broker creates them.
-func (k *Kafka) takeOver(ctx context.Context, resp *metadata.Response) (missing, asked []string, incomplete bool) {
+// survey is what came of asking for all topics, piece by piece.
+type survey struct {
+	missing    []string // to be created
+	asked      []string // to be asked for so that the broker creates them
+	incomplete bool
+	acquainted bool
+}
+
+// survey asks for some topics and takes over what the cluster says of them, and of
+// its brokers.
+func (k *Kafka) survey(ctx context.Context, names []string, s *survey) error {
+	call, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
+	defer cancel()
+	resp, err := k.metadata(call, names)
+	if err != nil {
+		return err
+	}
+	if !s.acquainted {
+		s.acquainted = true
+		k.acquaint(call, resp.Brokers)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.reached()
@@ -165,28 +175,28 @@ func (k *Kafka) takeOver(ctx context.Context, resp *metadata.Response) (missing,
 		t, code := k.topics[m.Name], kafka.Error(m.ErrorCode)
 		switch {
 		case t == nil && k.ahead.topics[m.Name]:
-			incomplete = k.meet(m, resp.Brokers) || incomplete
+			s.incomplete = k.meet(m, resp.Brokers) || s.incomplete
 		case t == nil:
 		case code != 0 && t.unused():
 			delete(k.topics, t.name)
 		case code != 0:
-			incomplete = true
+			s.incomplete = true
 			if code == kafka.UnknownTopicOrPartition && k.opt.Topics.Create {
 				if time.Now().After(t.next) {
-					missing = append(missing, t.name)
+					s.missing = append(s.missing, t.name)
 				}
 				continue
 			}
 			if code == kafka.UnknownTopicOrPartition && k.opt.Topics.Ask && time.Now().After(t.next) {
 				t.next = time.Now().Add(askEvery)
-				asked = append(asked, t.name)
+				s.asked = append(s.asked, t.name)
 			}
 			k.holdTopic(t, code)
 		default:
-			incomplete = k.updateTopic(t, m.Partitions, resp.Brokers) || incomplete
+			s.incomplete = k.updateTopic(t, m.Partitions, resp.Brokers) || s.incomplete
 		}
 	}
-	return missing, asked, incomplete
+	return nil
 }
 
 // describeAtOnce bounds the topics of a metadata request: the answer is in memory
@@ -202,8 +212,9 @@ func pieces(names []string) [][]string {
 }
 
 // metadata asks for the cluster and some topics; nil are all, but for those that
-// we may not describe. The client's form of it would be several times as large,
-// with brokers in each partition.
+// we may not describe. A topic that the answer leaves out does not exist. The
+// client's form of it would be several times as large, with brokers in each
+// partition.
 func (k *Kafka) metadata(ctx context.Context, topics []string) (*metadata.Response, error) {
 	answer, err := k.client.Transport.RoundTrip(ctx, k.client.Addr, &metadata.Request{TopicNames: topics})
 	if err != nil {
@@ -212,6 +223,11 @@ func (k *Kafka) metadata(ctx context.Context, topics []string) (*metadata.Respon
 	resp, ok := answer.(*metadata.Response)
 	if !ok {
 		return nil, fmt.Errorf("metadata: unexpected answer %T", answer)
+	}
+	for _, name := range topics {
+		if !slices.ContainsFunc(resp.Topics, func(t metadata.ResponseTopic) bool { return t.Name == name }) {
+			resp.Topics = append(resp.Topics, metadata.ResponseTopic{Name: name, ErrorCode: int16(kafka.UnknownTopicOrPartition)})
+		}
 	}
 	return resp, nil
 }
@@ -222,6 +238,8 @@ const askEvery = time.Second
 // askForTopics looks the topics up in the way that makes a broker create them,
 // if it is set to. What came of it is seen the next time.
 func (k *Kafka) askForTopics(ctx context.Context, names []string) {
+	ctx, cancel := context.WithTimeout(ctx, k.opt.RequestTimeout)
+	defer cancel()
 	_, err := k.client.Transport.RoundTrip(ctx, k.client.Addr, &metadata.Request{TopicNames: names, AllowAutoTopicCreation: true})
 	if err != nil {
 		k.log.Debug("topics asked for", zap.Strings("topics", names), zap.Error(err))
@@ -382,7 +400,7 @@ func (k *Kafka) holdTopic(t *topic, err error) {
 	detail := err.Error()
 	if v.reason == "UNKNOWN_TOPIC_OR_PARTITION" {
 		v.class = Permanent
-		detail = "the topic does not exist, or walpost's principal may not describe it"
+		detail = "the topic does not exist"
 		v.way = fmt.Sprintf("create it (kafka-topics.sh --create --topic %s), or set topics.create", t.name)
 	}
 	if t.hold == nil {
@@ -419,6 +437,12 @@ func (k *Kafka) createTopics(ctx context.Context, names []string) {
 		configs[i] = c
 	}
 	resp, callErr := k.client.CreateTopics(call, &kafka.CreateTopicsRequest{Topics: configs})
+	moved := errors.Is(callErr, kafka.NotController)
+	defer func() {
+		if moved {
+			k.lookAgain(ctx)
+		}
+	}()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, name := range names {
@@ -429,10 +453,11 @@ func (k *Kafka) createTopics(ctx context.Context, names []string) {
 		if err == nil {
 			k.log.Info("topic created", zap.String("topic", name))
 		}
-		if err == nil || errors.Is(err, kafka.TopicAlreadyExists) {
-			continue // the broker that is asked may not know of it yet
-		}
 		t := k.topics[name]
+		if err == nil || errors.Is(err, kafka.TopicAlreadyExists) {
+			continue // the broker that is asked may not know of it yet; then it comes again
+		}
+		moved = moved || errors.Is(err, kafka.NotController)
 		t.tries++
 		t.next = time.Now().Add(k.timing.backoff(classify(err).class, t.tries))
 		k.holdTopic(t, fmt.Errorf("create topic: %w", err))

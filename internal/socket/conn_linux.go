@@ -96,11 +96,12 @@ func (c *conn) Read(b []byte) (int, error) {
 	if !done && err == nil {
 		err = c.in.do(b)
 	}
+	if err != nil {
+		return 0, c.failed("read", err)
+	}
 	n, errno := c.in.n, c.in.errno
 	c.flow.got(n, len(b))
 	switch {
-	case err != nil:
-		return 0, c.failed("read", err)
 	case errno != 0:
 		return 0, c.failed("read", os.NewSyscallError("read", errno))
 	case n == 0:
