@@ -248,3 +248,56 @@ func TestEndsInAFlow(t *testing.T) { //nolint:paralleltest,tparallel // of the p
 		})
 	}
 }
+
+// TestMarkThatCannotBeSet: where it cannot be raised, reads wait as ever; where it
+// cannot be lowered, nobody waits.
+func TestMarkThatCannotBeSet(t *testing.T) { //nolint:paralleltest // of the process
+	readTogether(t)
+	refuse := func(f *flow) func() {
+		set := f.set
+		f.set = func(uintptr) { f.err = syscall.EPERM }
+		return func() { f.set = set }
+	}
+	b := make([]byte, 100)
+	send := func(t *testing.T, peer net.Conn) {
+		t.Helper()
+		if _, err := peer.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("raised", func(t *testing.T) { //nolint:paralleltest // of the process
+		a, peer := pair(t, "tcp")
+		c := Wrap(a)
+		flowing(t, c, peer)
+		flow := c.(*conn).flow
+		if err := flow.wake(1); err != nil {
+			t.Fatal(err)
+		}
+		refuse(flow)
+		for range 100 {
+			send(t, peer)
+			if n, err := c.Read(b); n != 1 || err != nil {
+				t.Fatalf("read %d bytes, %v, want 1", n, err)
+			}
+		}
+		if !flow.off || lowWater(t, c) != 1 {
+			t.Errorf("off %t, SO_RCVLOWAT %d, want true and 1", flow.off, lowWater(t, c))
+		}
+	})
+	t.Run("lowered", func(t *testing.T) { //nolint:paralleltest // of the process
+		a, peer := pair(t, "tcp")
+		c := Wrap(a)
+		flowing(t, c, peer)
+		allow := refuse(c.(*conn).flow)
+		for range 2 {
+			if _, err := c.Read(b); !errors.Is(err, syscall.EPERM) { // there is nothing to read
+				t.Fatalf("error %v, want %v", err, syscall.EPERM)
+			}
+		}
+		allow()
+		send(t, peer)
+		if n, err := c.Read(b); n != 1 || err != nil {
+			t.Errorf("read %d bytes, %v, want 1", n, err)
+		}
+	})
+}
