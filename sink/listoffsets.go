@@ -38,19 +38,70 @@ func (o *offset) answered() bool {
 
 // listOffsets asks the leaders where in their partitions a time is, in
 // milliseconds since 1970, earliest or latest. Each partition has an answer.
+func (k *Kafka) listOffsets(ctx context.Context, partitions []Partition, time int64) (map[Partition]offset, error) {
+	l, err := k.leaders(ctx, partitions)
+	if err != nil {
+		return nil, err
+	}
+	return k.askLeaders(ctx, l, time), nil
+}
+
+// listBounds asks where each partition begins and ends. What stands in the way of
+// either is the error of its last offset.
+func (k *Kafka) listBounds(ctx context.Context, partitions []Partition) (first, last map[Partition]offset, err error) {
+	l, err := k.leaders(ctx, partitions)
+	if err != nil {
+		return nil, nil, err
+	}
+	first, last = k.askLeaders(ctx, l, earliest), k.askLeaders(ctx, l, latest)
+	for p, o := range first {
+		if o.err != nil {
+			last[p] = o
+		}
+	}
+	return first, last, nil
+}
+
+// leaders are the brokers that lead some partitions.
+type leaders struct {
+	lead map[int32][]Partition
+	none map[Partition]offset // what there is to say of partitions without one
+}
+
+func (k *Kafka) leaders(ctx context.Context, partitions []Partition) (leaders, error) {
+	l := leaders{make(map[int32][]Partition), make(map[Partition]offset)}
+	topics := make(map[string][]Partition)
+	for _, p := range partitions {
+		topics[p.Topic] = append(topics[p.Topic], p)
+	}
+	for piece := range slices.Chunk(slices.Collect(maps.Keys(topics)), describeAtOnce) {
+		cluster, err := k.metadata(ctx, piece)
+		if err != nil {
+			return leaders{}, err
+		}
+		for _, name := range piece {
+			for _, p := range topics[name] {
+				if id, err := leaderOf(cluster, p); err != nil {
+					l.none[p] = offset{at: -1, err: err}
+				} else {
+					l.lead[id] = append(l.lead[id], p)
+				}
+			}
+		}
+	}
+	return l, nil
+}
+
+// askLeaders asks for a time.
 //
 // A leader gets one request for all its partitions. The client library's own call
 // sends one for each partition, all at once and, while none is answered, each on a
 // connection of its own: thousands of them at a start.
-func (k *Kafka) listOffsets(ctx context.Context, partitions []Partition, time int64) (map[Partition]offset, error) {
-	answers := make(map[Partition]offset, len(partitions))
-	byLeader, err := k.byLeader(ctx, partitions, answers)
-	if err != nil {
-		return nil, err
-	}
+func (k *Kafka) askLeaders(ctx context.Context, l leaders, time int64) map[Partition]offset {
+	answers := maps.Clone(l.none)
 	var mu sync.Mutex
 	var asking sync.WaitGroup
-	for id, list := range byLeader {
+	for id, list := range l.lead {
 		asking.Go(func() {
 			for piece := range slices.Chunk(list, maxPartitionsPerRequest) {
 				some := k.leaderOffsets(ctx, id, piece, time)
@@ -61,50 +112,7 @@ func (k *Kafka) listOffsets(ctx context.Context, partitions []Partition, time in
 		})
 	}
 	asking.Wait()
-	return answers, nil
-}
-
-// listBounds asks where each partition begins and ends. What stands in the way of
-// either is the error of its last offset.
-func (k *Kafka) listBounds(ctx context.Context, partitions []Partition) (first, last map[Partition]offset, err error) {
-	if first, err = k.listOffsets(ctx, partitions, earliest); err != nil {
-		return nil, nil, err
-	}
-	if last, err = k.listOffsets(ctx, partitions, latest); err != nil {
-		return nil, nil, err
-	}
-	for p, o := range first {
-		if o.err != nil {
-			last[p] = o
-		}
-	}
-	return first, last, nil
-}
-
-// byLeader sorts partitions by the broker that leads them, and answers for those
-// that none leads.
-func (k *Kafka) byLeader(ctx context.Context, partitions []Partition, answers map[Partition]offset) (map[int32][]Partition, error) {
-	topics := make(map[string][]Partition)
-	for _, p := range partitions {
-		topics[p.Topic] = append(topics[p.Topic], p)
-	}
-	byLeader := make(map[int32][]Partition)
-	for piece := range slices.Chunk(slices.Collect(maps.Keys(topics)), describeAtOnce) {
-		cluster, err := k.metadata(ctx, piece)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range piece {
-			for _, p := range topics[name] {
-				if id, err := leaderOf(cluster, p); err != nil {
-					answers[p] = offset{at: -1, err: err}
-				} else {
-					byLeader[id] = append(byLeader[id], p)
-				}
-			}
-		}
-	}
-	return byLeader, nil
+	return answers
 }
 
 func leaderOf(cluster *metadata.Response, p Partition) (int32, error) {

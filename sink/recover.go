@@ -308,6 +308,9 @@ func (f *fence) try(ctx context.Context, call func(context.Context) error) error
 		if v.class != Passing || attempt > youngBroker || v.unknown || v.refresh {
 			f.k.unreached(&f.k.idless, v, err)
 		}
+		if v.refresh {
+			f.k.askMetadata() // the coordinator may be on a broker that is new
+		}
 		wait := f.k.timing.backoff(v.class, attempt)
 		if errors.Is(err, kafka.ConcurrentTransactions) {
 			wait = min(wait, 20*time.Millisecond)
