@@ -53,8 +53,9 @@ func (exact) Merge(_ []protocol.Message, results []any) (protocol.Message, error
 	return exact{answer}, nil
 }
 
-// leader is the id of the broker that a request goes to. Where the library does
-// not know that broker, kafka.BrokerNotAvailable comes back, and nothing was sent.
+// leader is what the requests below have in common: the id of the broker that they
+// go to. Where the library does not know that broker, kafka.BrokerNotAvailable comes
+// back, and nothing was sent.
 type leader int32
 
 // Broker implements protocol.BrokerMessage.
@@ -66,11 +67,8 @@ func (id leader) Broker(protocol.Cluster) (protocol.Broker, error) {
 // the library's own. Its codec leaves unexported fields out.
 const leaderRequests protocol.OverrideTypeKey = 1
 
-// leaderRequest is what all of them have in common.
-type leaderRequest struct{ leader }
-
 // TypeKey implements protocol.OverrideTypeMessage.
-func (leaderRequest) TypeKey() protocol.OverrideTypeKey { return leaderRequests }
+func (leader) TypeKey() protocol.OverrideTypeKey { return leaderRequests }
 
 func init() {
 	protocol.RegisterOverride(&produceRequest{}, &produce.Response{}, leaderRequests)
@@ -83,7 +81,7 @@ type produceRequest struct {
 	Acks            int16                     `kafka:"min=v0,max=v8"`
 	Timeout         int32                     `kafka:"min=v0,max=v8"`
 	Topics          []rawproduce.RequestTopic `kafka:"min=v0,max=v8"`
-	leaderRequest
+	leader
 }
 
 // ApiKey implements protocol.Message.
@@ -93,7 +91,7 @@ type offsetsRequest struct {
 	ReplicaID      int32                      `kafka:"min=v1,max=v5"`
 	IsolationLevel int8                       `kafka:"min=v2,max=v5"`
 	Topics         []listoffsets.RequestTopic `kafka:"min=v1,max=v5"`
-	leaderRequest
+	leader
 }
 
 // ApiKey implements protocol.Message.
@@ -110,7 +108,7 @@ type fetchRequest struct {
 	Topics          []fetch.RequestTopic          `kafka:"min=v0,max=v11"`
 	ForgottenTopics []fetch.RequestForgottenTopic `kafka:"min=v7,max=v11"`
 	RackID          string                        `kafka:"min=v11,max=v11"`
-	leaderRequest
+	leader
 }
 
 // ApiKey implements protocol.Message.

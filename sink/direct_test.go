@@ -22,7 +22,7 @@ import (
 // may choose.
 func TestLeaderRequestsAreTheLibrarys(t *testing.T) {
 	t.Parallel()
-	to := leaderRequest{7}
+	const to leader = 7
 	records := func() protocol.RawRecordSet {
 		return protocol.RawRecordSet{Reader: bytes.NewReader([]byte("a batch"))}
 	}
@@ -45,7 +45,7 @@ func TestLeaderRequestsAreTheLibrarys(t *testing.T) {
 				return &rawproduce.Request{TransactionalID: "x", Acks: -1, Timeout: 9, Topics: produce()}
 			},
 			func() protocol.Message {
-				return &produceRequest{TransactionalID: "x", Acks: -1, Timeout: 9, Topics: produce(), leaderRequest: to}
+				return &produceRequest{TransactionalID: "x", Acks: -1, Timeout: 9, Topics: produce(), leader: to}
 			},
 		},
 		"list offsets": {
@@ -54,7 +54,7 @@ func TestLeaderRequestsAreTheLibrarys(t *testing.T) {
 				return &listoffsets.Request{ReplicaID: -1, IsolationLevel: 1, Topics: offsets}
 			},
 			func() protocol.Message {
-				return &offsetsRequest{ReplicaID: -1, IsolationLevel: 1, Topics: offsets, leaderRequest: to}
+				return &offsetsRequest{ReplicaID: -1, IsolationLevel: 1, Topics: offsets, leader: to}
 			},
 		},
 		"fetch": {
@@ -68,7 +68,7 @@ func TestLeaderRequestsAreTheLibrarys(t *testing.T) {
 			func() protocol.Message {
 				return &fetchRequest{
 					ReplicaID: -1, MaxWaitTime: 1, MinBytes: 2, MaxBytes: 3, IsolationLevel: 1, SessionID: 8, SessionEpoch: 9,
-					Topics: fetches, ForgottenTopics: forgotten, RackID: "r", leaderRequest: to,
+					Topics: fetches, ForgottenTopics: forgotten, RackID: "r", leader: to,
 				}
 			},
 		},
@@ -119,6 +119,18 @@ func TestForeignTopicsAreNotAskedFor(t *testing.T) {
 	}
 }
 
+// ledByNewBroker gives partition 0 of topic t to a broker that was not there before.
+func ledByNewBroker(t *testing.T, c *kfake.Cluster) {
+	t.Helper()
+	id, _, err := c.AddNode(-1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.MoveTopicPartition("t", 0, id); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestNewBrokerIsMetAtOnce: the library does not look by itself for an hour here.
 func TestNewBrokerIsMetAtOnce(t *testing.T) {
 	t.Parallel()
@@ -128,13 +140,7 @@ func TestNewBrokerIsMetAtOnce(t *testing.T) {
 	r.start(t)
 	r.send(t, "t", 0, "")
 	r.drained(t)
-	id, _, err := c.AddNode(-1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.MoveTopicPartition("t", 0, id); err != nil {
-		t.Fatal(err)
-	}
+	ledByNewBroker(t, c)
 	for range 3 {
 		r.send(t, "t", 0, "")
 	}
@@ -174,9 +180,7 @@ func TestFirstLookInVain(t *testing.T) {
 	r.network.setDown(true)
 	r.start(t)
 	r.send(t, "t", 0, "")
-	for r.Status().Holds == nil {
-		time.Sleep(time.Millisecond)
-	}
+	r.until(t, "a hold", func() bool { return r.Status().Holds != nil })
 	r.network.setDown(false)
 	r.drained(t)
 }
@@ -195,14 +199,8 @@ func TestControllerGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, _, err := c.AddNode(-1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledByNewBroker(t, c)
 	if err := c.RemoveNode(cluster.ControllerID); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.MoveTopicPartition("t", 0, id); err != nil {
 		t.Fatal(err)
 	}
 	r.send(t, "t", 0, "")
@@ -222,16 +220,7 @@ func TestTopicThatIsLeftOut(t *testing.T) {
 	r := newRig(t, c, nil).start(t)
 	r.send(t, "left-out", 0, "")
 	r.send(t, "t", 0, "")
-	for {
-		holds := r.Status().Holds
-		if len(holds) > 0 && holds[0].Topic == "left-out" && holds[0].Reason == "UNKNOWN_TOPIC_OR_PARTITION" {
-			break
-		}
-		if r.ctx.Err() != nil {
-			t.Fatalf("holds %+v, want one for the topic", holds)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	r.holdOf(t, "left-out", -1, "UNKNOWN_TOPIC_OR_PARTITION")
 }
 
 // TestManyTopics: what is asked in several requests is all taken over, and what one

@@ -98,9 +98,9 @@ func (k *Kafka) ClusterID(ctx context.Context) (string, error) {
 	var id string
 	t := &tail{k: k}
 	err := t.again(ctx, func(call context.Context) error {
-		response, err := k.client.Metadata(call, &kafka.MetadataRequest{Topics: []string{}})
+		cluster, err := k.metadata(call, []string{})
 		if err == nil {
-			id = response.ClusterID
+			id = cluster.ClusterID
 		}
 		return err
 	})

@@ -68,81 +68,87 @@ func TestCarriesMoreThanTheSocketHolds(t *testing.T) {
 
 var addresses = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
+var byte1 = make([]byte, 1)
+
+// ending is one way for a read or a write to end.
+type ending struct {
+	do func(t *testing.T, c, peer net.Conn) error
+	is error
+}
+
+var endings = map[string]ending{
+	"peer closed": {func(_ *testing.T, c, peer net.Conn) error {
+		_ = peer.Close()
+		_, err := c.Read(byte1)
+		return err
+	}, io.EOF},
+	"peer reset": {func(_ *testing.T, c, peer net.Conn) error {
+		_ = peer.(*net.TCPConn).SetLinger(0)
+		_ = peer.Close()
+		_, err := c.Read(byte1)
+		return err
+	}, syscall.ECONNRESET},
+	"write to nobody": {func(_ *testing.T, c, peer net.Conn) error {
+		_ = peer.(*net.TCPConn).SetLinger(0)
+		_ = peer.Close()
+		_, _ = c.Read(byte1) // takes the reset
+		_, err := c.Write(byte1)
+		return err
+	}, syscall.EPIPE},
+	"deadline passed": {func(t *testing.T, c, _ net.Conn) error {
+		if err := c.SetReadDeadline(time.Unix(1, 0)); err != nil {
+			t.Error(err)
+		}
+		_, err := c.Read(byte1)
+		return err
+	}, os.ErrDeadlineExceeded},
+	"deadline in the read": {func(t *testing.T, c, _ net.Conn) error {
+		if err := c.SetDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+			t.Error(err)
+		}
+		_, err := c.Read(byte1)
+		return err
+	}, os.ErrDeadlineExceeded},
+	"deadline in the write": {func(t *testing.T, c, _ net.Conn) error {
+		if err := c.SetDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+			t.Error(err)
+		}
+		n, err := c.Write(make([]byte, 64<<20))
+		if n >= 64<<20 {
+			t.Errorf("all of %d bytes written", n)
+		}
+		return err
+	}, os.ErrDeadlineExceeded},
+	"closed": {func(_ *testing.T, c, _ net.Conn) error {
+		_ = c.Close()
+		_, err := c.Read(byte1)
+		return err
+	}, net.ErrClosed},
+	"closed for writing": {func(_ *testing.T, c, _ net.Conn) error {
+		_ = c.Close()
+		_, err := c.Write(byte1)
+		return err
+	}, net.ErrClosed},
+	"closed in the read": {func(_ *testing.T, c, _ net.Conn) error {
+		ended := make(chan error, 1)
+		go func() { _, err := c.Read(byte1); ended <- err }()
+		_ = c.Close()
+		return <-ended
+	}, net.ErrClosed},
+	"nothing to read": {func(_ *testing.T, c, _ net.Conn) error {
+		_, err := c.Read(nil)
+		return err
+	}, nil},
+	"nothing to write": {func(_ *testing.T, c, _ net.Conn) error {
+		_, err := c.Write(nil)
+		return err
+	}, nil},
+}
+
 // TestFailsAsBefore compares with what package net says of the same.
 func TestFailsAsBefore(t *testing.T) {
 	t.Parallel()
-	byte1 := make([]byte, 1)
-	for name, run := range map[string]struct {
-		do func(t *testing.T, c, peer net.Conn) error
-		is error
-	}{
-		"peer closed": {func(_ *testing.T, c, peer net.Conn) error {
-			_ = peer.Close()
-			_, err := c.Read(byte1)
-			return err
-		}, io.EOF},
-		"peer reset": {func(_ *testing.T, c, peer net.Conn) error {
-			_ = peer.(*net.TCPConn).SetLinger(0)
-			_ = peer.Close()
-			_, err := c.Read(byte1)
-			return err
-		}, syscall.ECONNRESET},
-		"write to nobody": {func(_ *testing.T, c, peer net.Conn) error {
-			_ = peer.(*net.TCPConn).SetLinger(0)
-			_ = peer.Close()
-			_, _ = c.Read(byte1) // takes the reset
-			_, err := c.Write(byte1)
-			return err
-		}, syscall.EPIPE},
-		"deadline passed": {func(t *testing.T, c, _ net.Conn) error {
-			if err := c.SetReadDeadline(time.Unix(1, 0)); err != nil {
-				t.Error(err)
-			}
-			_, err := c.Read(byte1)
-			return err
-		}, os.ErrDeadlineExceeded},
-		"deadline in the read": {func(t *testing.T, c, _ net.Conn) error {
-			if err := c.SetDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
-				t.Error(err)
-			}
-			_, err := c.Read(byte1)
-			return err
-		}, os.ErrDeadlineExceeded},
-		"deadline in the write": {func(t *testing.T, c, _ net.Conn) error {
-			if err := c.SetDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
-				t.Error(err)
-			}
-			n, err := c.Write(make([]byte, 64<<20))
-			if n >= 64<<20 {
-				t.Errorf("all of %d bytes written", n)
-			}
-			return err
-		}, os.ErrDeadlineExceeded},
-		"closed": {func(_ *testing.T, c, _ net.Conn) error {
-			_ = c.Close()
-			_, err := c.Read(byte1)
-			return err
-		}, net.ErrClosed},
-		"closed for writing": {func(_ *testing.T, c, _ net.Conn) error {
-			_ = c.Close()
-			_, err := c.Write(byte1)
-			return err
-		}, net.ErrClosed},
-		"closed in the read": {func(_ *testing.T, c, _ net.Conn) error {
-			ended := make(chan error, 1)
-			go func() { _, err := c.Read(byte1); ended <- err }()
-			_ = c.Close()
-			return <-ended
-		}, net.ErrClosed},
-		"nothing to read": {func(_ *testing.T, c, _ net.Conn) error {
-			_, err := c.Read(nil)
-			return err
-		}, nil},
-		"nothing to write": {func(_ *testing.T, c, _ net.Conn) error {
-			_, err := c.Write(nil)
-			return err
-		}, nil},
-	} {
+	for name, run := range endings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text := func(c, peer net.Conn) string {

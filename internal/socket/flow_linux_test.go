@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"net"
-	"os"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -189,55 +190,27 @@ func TestDeliversInAFlow(t *testing.T) { //nolint:paralleltest,tparallel // of t
 	}
 }
 
-// TestEndsInAFlow: what ends a read ends it on the beat as well.
+// TestEndsInAFlow: what ends a read or a write ends it on the beat as well.
 func TestEndsInAFlow(t *testing.T) { //nolint:paralleltest,tparallel // of the process
 	readTogether(t)
-	b := make([]byte, 10)
-	for name, run := range map[string]struct {
-		do func(t *testing.T, c, peer net.Conn) error
-		is error
-	}{
-		"peer closed": {func(_ *testing.T, c, peer net.Conn) error {
-			_ = peer.Close()
-			_, err := c.Read(b)
-			return err
-		}, io.EOF},
-		"peer reset": {func(_ *testing.T, c, peer net.Conn) error {
-			_ = peer.(*net.TCPConn).SetLinger(0)
-			_ = peer.Close()
-			_, err := c.Read(b)
-			return err
-		}, syscall.ECONNRESET},
-		"deadline passed": {func(_ *testing.T, c, _ net.Conn) error {
-			_ = c.SetReadDeadline(time.Unix(1, 0))
-			_, err := c.Read(b)
-			return err
-		}, os.ErrDeadlineExceeded},
-		"deadline in the read": {func(_ *testing.T, c, _ net.Conn) error {
-			_ = c.SetReadDeadline(time.Now().Add(10 * beat))
-			_, err := c.Read(b)
-			return err
-		}, os.ErrDeadlineExceeded},
-		"closed": {func(_ *testing.T, c, _ net.Conn) error {
-			_ = c.Close()
-			_, err := c.Read(b)
-			return err
-		}, net.ErrClosed},
-		"closed, mark up": {func(_ *testing.T, c, _ net.Conn) error {
-			ReadTogether(false)
-			defer ReadTogether(true)
-			_ = c.Close()
-			_, err := c.Read(b)
-			return err
-		}, net.ErrClosed},
-		"closed in the read": {func(_ *testing.T, c, _ net.Conn) error {
-			ended := make(chan error, 1)
-			go func() { _, err := c.Read(b); ended <- err }()
-			time.Sleep(beat)
-			_ = c.Close()
-			return <-ended
-		}, net.ErrClosed},
-	} {
+	all := maps.Clone(endings)
+	all["closed, mark up"] = ending{func(_ *testing.T, c, _ net.Conn) error {
+		ReadTogether(false)
+		defer ReadTogether(true)
+		_ = c.Close()
+		_, err := c.Read(byte1)
+		return err
+	}, net.ErrClosed}
+	all["closed on the beat"] = ending{func(_ *testing.T, c, _ net.Conn) error {
+		ended := make(chan error, 1)
+		go func() { _, err := c.Read(byte1); ended <- err }()
+		for in := &c.(*conn).in.mu; in.TryLock(); runtime.Gosched() { // until Read has it
+			in.Unlock()
+		}
+		_ = c.Close()
+		return <-ended
+	}, net.ErrClosed}
+	for name, run := range all {
 		t.Run(name, func(t *testing.T) {
 			a, peer := pair(t, "tcp")
 			c := Wrap(a)
